@@ -1,0 +1,1 @@
+"""GRPO Lab's engine: everything that runs without a browser."""

@@ -1,0 +1,24 @@
+"""RunConfig and what is made from it: parsing, rules, the list of fields, differences."""
+
+from engine.config.fields import Field, FieldKind, fields
+from engine.config.parse import canonical_path, merge, nest, parse_assignment, parse_config, to_yaml
+from engine.config.rules import remarks
+from engine.config.run_config import RunConfig, diff, leaves
+from engine.config.sections import Section
+
+__all__ = [
+    "Field",
+    "FieldKind",
+    "RunConfig",
+    "Section",
+    "canonical_path",
+    "diff",
+    "fields",
+    "leaves",
+    "merge",
+    "nest",
+    "parse_assignment",
+    "parse_config",
+    "remarks",
+    "to_yaml",
+]

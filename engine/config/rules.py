@@ -1,0 +1,116 @@
+"""Rules that span fields, and remarks that are worth reading but forbid nothing."""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from engine.errors import ConfigError, FieldProblem
+
+if TYPE_CHECKING:
+    from engine.config.run_config import RunConfig
+
+
+def check_rules(config: "RunConfig") -> None:
+    """Raise ConfigError with every broken rule at once."""
+    problems = tuple(_problems(config))
+    if problems:
+        raise ConfigError(problems)
+
+
+def remarks(config: "RunConfig") -> tuple[str, ...]:
+    """Return sentences about settings that have no effect or an unusual one."""
+    return tuple(_remarks(config))
+
+
+def _problems(config: "RunConfig") -> Iterator[FieldProblem]:
+    rollout, grpo, task = config.rollout, config.grpo, config.task
+    rows, group_size = rollout.rollout_batch_size, rollout.group_size
+    if rows % group_size:
+        yield FieldProblem(
+            "rollout.rollout_batch_size",
+            f"rollout_batch_size={rows} is not a multiple of group_size={group_size}; {_nearest(rows, group_size)}",
+        )
+    if rollout.min_tokens > rollout.max_tokens:
+        yield FieldProblem(
+            "rollout.min_tokens",
+            f"min_tokens={rollout.min_tokens} is above max_tokens={rollout.max_tokens}; "
+            f"use at most {rollout.max_tokens}",
+        )
+    train_batch = config.train_batch_size
+    if train_batch > rows:
+        yield FieldProblem(
+            "grpo.train_batch_size",
+            f"train_batch_size={train_batch} is above rollout_batch_size={rows}; use at most {rows}",
+        )
+    elif rows % train_batch:
+        divisors = [size for size in range(1, rows + 1) if rows % size == 0]
+        below = max(size for size in divisors if size < train_batch)
+        above = min(size for size in divisors if size > train_batch)
+        yield FieldProblem(
+            "grpo.train_batch_size",
+            f"train_batch_size={train_batch} does not divide rollout_batch_size={rows}; use {below} or {above}",
+        )
+    accumulation = grpo.gradient_accumulation_steps
+    if train_batch % accumulation:
+        fitting = [steps for steps in range(1, train_batch + 1) if train_batch % steps == 0]
+        nearest = sorted(fitting, key=lambda steps: (abs(steps - accumulation), steps))[:2]
+        yield FieldProblem(
+            "grpo.gradient_accumulation_steps",
+            f"gradient_accumulation_steps={accumulation} does not divide train_batch_size={train_batch}; "
+            f"use {' or '.join(str(steps) for steps in sorted(nearest))}",
+        )
+    yield from _baseline_problems(config)
+    if grpo.aggregation_constant is not None and grpo.aggregation != "constant":
+        yield FieldProblem(
+            "grpo.aggregation_constant",
+            f"aggregation_constant={grpo.aggregation_constant} is used by aggregation=constant only, "
+            f"not by aggregation={grpo.aggregation}; leave it empty or set aggregation=constant",
+        )
+    if config.optimizer.warmup_steps > grpo.steps:
+        yield FieldProblem(
+            "optimizer.warmup_steps",
+            f"warmup_steps={config.optimizer.warmup_steps} is above steps={grpo.steps}; use at most {grpo.steps}",
+        )
+    if task.operands_min > task.operands_max:
+        yield FieldProblem(
+            "task.operands_min",
+            f"operands_min={task.operands_min} is above operands_max={task.operands_max}; "
+            f"use at most {task.operands_max}",
+        )
+
+
+def _baseline_problems(config: "RunConfig") -> Iterator[FieldProblem]:
+    grpo = config.grpo
+    if grpo.loss_type == "no_baseline" and (grpo.baseline != "none" or grpo.use_std_normalization):
+        yield FieldProblem(
+            "grpo.loss_type",
+            f"loss_type=no_baseline uses raw rewards, but baseline={grpo.baseline} and "
+            f"use_std_normalization={str(grpo.use_std_normalization).lower()}; "
+            "set baseline=none and use_std_normalization=false, or choose loss_type=reinforce_with_baseline",
+        )
+    if grpo.loss_type == "reinforce_with_baseline" and grpo.baseline == "none":
+        yield FieldProblem(
+            "grpo.baseline",
+            "baseline=none contradicts loss_type=reinforce_with_baseline; "
+            "use baseline=group_mean or loss_type=no_baseline",
+        )
+
+
+def _remarks(config: "RunConfig") -> Iterator[str]:
+    grpo = config.grpo
+    if grpo.loss_type == "grpo_clip" and config.on_policy:
+        yield (
+            "The clip cannot act: with one optimizer step per rollout batch the ratio is 1 everywhere. "
+            "The gradient equals that of grpo_no_clip and reinforce_with_baseline."
+        )
+    if not config.on_policy and grpo.loss_type in ("no_baseline", "reinforce_with_baseline"):
+        yield (
+            f"{grpo.loss_type} has no importance ratio, and {config.optimizer_steps_per_step} optimizer steps "
+            "share one rollout batch: all but the first are off-policy and uncorrected."
+        )
+    if grpo.baseline == "none" and grpo.loss_type != "no_baseline":
+        yield "Without a baseline every rewarded completion is pushed up, and flat groups still carry a gradient."
+
+
+def _nearest(value: int, step: int) -> str:
+    below, above = value // step * step, (value // step + 1) * step
+    return f"use {below} or {above}" if below else f"use {above}"

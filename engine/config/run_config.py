@@ -1,0 +1,107 @@
+"""RunConfig: one frozen tree that says everything about a run."""
+
+import hashlib
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from pydantic import model_validator
+
+from engine.config.rules import check_rules
+from engine.config.sections import (
+    CheckpointConfig,
+    EvaluationConfig,
+    GrpoConfig,
+    LoggingConfig,
+    ModelConfig,
+    OptimizerConfig,
+    PromptConfig,
+    RolloutConfig,
+    Section,
+    StoppingConfig,
+    TaskConfig,
+    about,
+)
+
+
+class RunConfig(Section):
+    """Everything that decides what a run does. Equal configs on one machine give equal metrics."""
+
+    model: ModelConfig = ModelConfig()
+    task: TaskConfig = TaskConfig()
+    prompt: PromptConfig = PromptConfig()
+    rollout: RolloutConfig = RolloutConfig()
+    grpo: GrpoConfig = GrpoConfig()
+    optimizer: OptimizerConfig = OptimizerConfig()
+    evaluation: EvaluationConfig = EvaluationConfig()
+    stopping: StoppingConfig = StoppingConfig()
+    checkpoints: CheckpointConfig = CheckpointConfig()
+    logging: LoggingConfig = LoggingConfig()
+    seed: int = about(0, "Seeds the order of problems and the sampler.", ge=0, le=2**31 - 1)
+
+    @model_validator(mode="after")
+    def _rules_that_span_fields(self) -> "RunConfig":
+        check_rules(self)
+        return self
+
+    @property
+    def prompts_per_step(self) -> int:
+        """P, the number of groups in one rollout batch."""
+        return self.rollout.rollout_batch_size // self.rollout.group_size
+
+    @property
+    def train_batch_size(self) -> int:
+        """Completions per optimizer step."""
+        return self.grpo.train_batch_size or self.rollout.rollout_batch_size
+
+    @property
+    def micro_batch_size(self) -> int:
+        """Completions per forward and backward pass."""
+        return self.train_batch_size // self.grpo.gradient_accumulation_steps
+
+    @property
+    def optimizer_steps_per_step(self) -> int:
+        """Optimizer steps taken on one rollout batch, all epochs together."""
+        return self.rollout.rollout_batch_size // self.train_batch_size * self.grpo.epochs_per_rollout_batch
+
+    @property
+    def on_policy(self) -> bool:
+        """Whether every update uses completions of the very policy it changes."""
+        return self.optimizer_steps_per_step == 1
+
+    @property
+    def aggregation_constant(self) -> int:
+        """The length that the `constant` aggregation divides by, in tokens."""
+        return self.grpo.aggregation_constant or self.rollout.max_tokens
+
+    @property
+    def clip_eps_high(self) -> float:
+        """The upper clip range."""
+        return self.grpo.clip_eps if self.grpo.clip_eps_high is None else self.grpo.clip_eps_high
+
+    def digest(self) -> str:
+        """A short hash of the whole config."""
+        return _digest(self.model_dump(mode="json"))
+
+    def arm_digest(self) -> str:
+        """A short hash that runs differing only in their seed share."""
+        return _digest(self.model_dump(mode="json", exclude={"seed"}))
+
+
+def leaves(config: RunConfig) -> Iterator[tuple[str, Any]]:
+    """Yield `(dotted path, value)` of every field, in the tree's order."""
+    for name in RunConfig.model_fields:
+        value = getattr(config, name)
+        if isinstance(value, Section):
+            yield from ((f"{name}.{key}", getattr(value, key)) for key in type(value).model_fields)
+        else:
+            yield name, value
+
+
+def diff(before: RunConfig, after: RunConfig) -> dict[str, tuple[Any, Any]]:
+    """Return the fields in which two configs differ: path → (before, after)."""
+    return {path: (old, new) for (path, old), (_, new) in zip(leaves(before), leaves(after), strict=True) if old != new}
+
+
+def _digest(tree: Any) -> str:
+    return hashlib.sha256(json.dumps(tree, sort_keys=True).encode()).hexdigest()[:16]
