@@ -1,0 +1,95 @@
+"""The one list of metrics: the name it is stored under, its title, unit and definition.
+
+Names are TRL's where TRL has one. `docs/metrics.md` is written from this list, and a test keeps them equal.
+"""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """One metric. `unit` is "" for a plain number; a "share" lies between 0 and 1."""
+
+    name: str
+    title: str
+    unit: str
+    sentence: str
+
+
+def _table(*rows: tuple[str, str, str, str]) -> dict[str, Metric]:
+    return {name: Metric(name, title, unit, sentence) for name, title, unit, sentence in rows}
+
+
+METRICS: dict[str, Metric] = _table(
+    ("reward", "Reward", "", "Mean reward of the step's graded training completions."),
+    ("reward_std", "Reward std", "", "Mean over groups of the sample standard deviation of the rewards in a group."),
+    ("rewards/answer/mean", "Answer reward", "share", "Share of training completions whose answer is right."),
+    ("rewards/format/mean", "Format reward", "share", "Share of training completions in the format asked for."),
+    ("rewards/not_graded", "Not graded", "share", "Share of training completions that the reward could not judge."),
+    ("frac_reward_zero_std", "Flat groups", "share", "Share of groups whose rewards are all equal."),
+    (
+        "groups/mixed",
+        "Mixed groups",
+        "share",
+        "Share of groups whose rewards differ; only these teach under a baseline.",
+    ),
+    ("groups/all_correct", "All right", "share", "Share of groups in which every completion is correct."),
+    ("groups/all_wrong", "All wrong", "share", "Share of groups in which no completion is correct."),
+    ("groups/tied", "Tied", "share", "Share of groups with equal rewards for another reason."),
+    ("entropy", "Entropy", "nats/token", "Mean entropy of the policy over its sampled tokens, before the update."),
+    ("loss", "Loss", "", "Value of the loss that was differentiated, mean over the step's optimizer steps."),
+    ("grad_norm", "Gradient norm", "", "Norm of the gradient before clipping, mean over the step's optimizer steps."),
+    ("learning_rate", "Learning rate", "", "Learning rate of the step's last optimizer step."),
+    ("ratio/mean", "Mean ratio", "", "Mean of policy over old probability per token; 1 when on-policy."),
+    ("clip_ratio/low_mean", "Clipped low", "share", "Share of tokens with a negative advantage held at 1 − clip_eps."),
+    (
+        "clip_ratio/high_mean",
+        "Clipped high",
+        "share",
+        "Share of tokens with a positive advantage held at 1 + clip_eps.",
+    ),
+    ("clip_ratio/region_mean", "Clipped", "share", "Share of tokens that the clip holds, low and high together."),
+    ("completions/mean_length", "Mean length", "tokens", "Mean completion length, the end token counted."),
+    ("completions/min_length", "Shortest", "tokens", "Length of the step's shortest completion."),
+    ("completions/max_length", "Longest", "tokens", "Length of the step's longest completion."),
+    ("completions/clipped_ratio", "Truncated", "share", "Share of completions that the length limit cut off."),
+    (
+        "sampling/sampling_logp_difference/mean",
+        "Sampler difference, mean",
+        "nats",
+        "Mean |policy − sampler| log-prob of the sampled tokens before the update; 0 when both agree.",
+    ),
+    (
+        "sampling/sampling_logp_difference/max",
+        "Sampler difference, max",
+        "nats",
+        "Largest |policy − sampler| log-prob of a sampled token before the update.",
+    ),
+    ("num_tokens", "Tokens", "tokens", "Prompt and completion tokens sampled for training since the run began."),
+    ("updates/optimizer_steps", "Optimizer steps", "", "Optimizer steps taken in the step."),
+    ("updates/skipped", "Skipped updates", "", "Optimizer steps skipped for a non-finite loss or gradient."),
+    ("step_time", "Step time", "s", "Wall-clock time of the step: rollout, scoring and update."),
+    ("time/rollout", "Rollout", "s", "Time to sample the step's completions."),
+    ("time/score", "Scoring", "s", "Time to grade them and take their advantages."),
+    ("time/update", "Update", "s", "Time of all forward and backward passes and optimizer steps."),
+    ("time/evaluate", "Evaluation", "s", "Time of the evaluation at this step."),
+    ("time/checkpoint", "Checkpoint", "s", "Time to write the checkpoint at this step."),
+    ("time/write", "Hand-over to the store", "s", "Time the loop spends on handing the previous step to the store."),
+    ("memory/rss", "Resident memory", "bytes", "Resident set of the run's process at the end of the step."),
+    ("eval/validation/accuracy", "Accuracy", "share", "Share of held-out problems answered right, sampled once each."),
+    ("eval/validation/format", "Format", "share", "Share of sampled held-out answers in the format asked for."),
+    ("eval/validation/mean_length", "Length", "tokens", "Mean length of sampled held-out completions."),
+    (
+        "eval/validation/greedy_accuracy",
+        "Greedy accuracy",
+        "share",
+        "Share of held-out problems right under greedy decoding.",
+    ),
+    (
+        "eval/validation/greedy_format",
+        "Greedy format",
+        "share",
+        "Share of greedy held-out answers in the format asked for.",
+    ),
+    ("eval/validation/greedy_mean_length", "Greedy length", "tokens", "Mean length of greedy held-out completions."),
+)
