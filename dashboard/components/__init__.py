@@ -1,0 +1,1 @@
+"""Parts of pages: what several pages draw, or what is too long for one."""

@@ -1,0 +1,1 @@
+"""Pure functions from tidy data to plotly figures."""

@@ -1,0 +1,1 @@
+"""One file per page: it picks, loads, frames, draws and shows."""

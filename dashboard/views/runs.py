@@ -1,0 +1,5 @@
+"""Runs: what runs, what waits, what ended."""
+
+import streamlit as st
+
+st.title("Runs")
