@@ -1,0 +1,1 @@
+"""Where problems and prompts come from."""
