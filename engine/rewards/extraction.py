@@ -1,0 +1,34 @@
+"""Finds the answer in a completion. No rule here reads or changes what the answer says."""
+
+import re
+
+_ANSWER = re.compile(r"<answer>((?:(?!</?answer>).)*)</answer>", re.DOTALL)
+_BRACES = re.compile(r"\\boxed\s*\{|\\.|[{}]", re.DOTALL)
+
+
+def answer_tag(text: str) -> str | None:
+    """The text inside the last complete `<answer>…</answer>`, spaces at its ends removed; None if there is none."""
+    found = _ANSWER.findall(text)
+    return found[-1].strip() if found else None
+
+
+def boxed(text: str) -> str | None:
+    r"""The text inside the complete `\boxed{…}` that starts last, spaces at its ends removed; None if none is.
+
+    Braces nest; `\{` and `\}` do not count. A box that never closes is passed over, so a complete one before
+    it is found. One pass, whatever the text.
+    """
+    answer: str | None = None
+    answer_start = -1
+    open_braces: list[int | None] = []  # where the content of a box starts; None for any other brace
+    for match in _BRACES.finditer(text):
+        token = match.group()
+        if token == "{":
+            open_braces.append(None)
+        elif token == "}":
+            start = open_braces.pop() if open_braces else None
+            if start is not None and start > answer_start:
+                answer, answer_start = text[start : match.start()].strip(), start
+        elif token.endswith("{") and token != "\\{":
+            open_braces.append(match.end())
+    return answer

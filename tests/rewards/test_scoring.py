@@ -1,0 +1,66 @@
+import math
+
+import numpy as np
+import pytest
+
+from engine.errors import TaskError
+from engine.rewards.scoring import check_gold, score_groups
+from engine.rewards.verifiers import answer_tag
+from engine.types import Completion, Group, Problem, Reward
+
+
+def _group(gold: str, *texts: str) -> Group:
+    completions = tuple(Completion((5,), text, np.zeros(1, dtype=np.float32), "eos") for text in texts)
+    return Group(Problem(f"p-{gold}", "What is it?", gold), "What is it?", (7,), completions)
+
+
+RIGHT, WRONG = "</think> <answer> 3 </answer>", "</think> <answer> 4 </answer>"
+
+
+def test_each_completion_is_scored_against_the_gold_answer_of_its_own_group():
+    rewards_P_G = score_groups([_group("3", RIGHT, WRONG), _group("4", RIGHT, WRONG)], answer_tag)
+    assert [[reward.value for reward in group] for group in rewards_P_G] == [[1.0, 0.0], [0.0, 1.0]]
+
+
+def test_a_reward_that_raises_costs_one_completion_and_leaves_its_reason():
+    def fails_on_wrong(completion: str, gold: str) -> Reward:
+        if completion == WRONG:
+            raise ValueError("cannot parse")
+        return answer_tag(completion, gold)
+
+    ((first, second, third),) = score_groups([_group("3", RIGHT, WRONG, RIGHT)], fails_on_wrong)
+    assert (first.value, third.value) == (1.0, 1.0)
+    assert (second.value, second.verdict, second.reason) == (None, "not_graded", "ValueError: cannot parse")
+
+
+@pytest.mark.parametrize(
+    ("returned", "reason"),
+    [
+        (1.0, "the reward function returned float, not Reward"),
+        (None, "the reward function returned NoneType, not Reward"),
+        (Reward(math.nan, {}, None, "wrong"), "value nan is not finite"),
+        (Reward(None, {}, None, "wrong"), "value None does not go with verdict 'wrong'"),
+        (Reward(0.0, {}, None, "not_graded"), "value 0.0 does not go with verdict 'not_graded'"),
+    ],
+)
+def test_a_reward_that_breaks_its_contract_is_not_graded(returned, reason):
+    ((reward,),) = score_groups([_group("3", RIGHT)], lambda completion, gold: returned)
+    assert (reward.value, reward.verdict, reward.reason) == (None, "not_graded", reason)
+
+
+def test_an_interrupt_is_not_taken_for_a_failed_reward():
+    def interrupted(completion: str, gold: str) -> Reward:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        score_groups([_group("3", RIGHT)], interrupted)
+
+
+def test_readable_gold_answers_pass_the_check():
+    check_gold([Problem("a", "?", "16"), Problem("b", "?", "-0.5"), Problem("c", "?", "1,365")])
+
+
+def test_an_unreadable_gold_answer_is_an_error_that_names_the_problem():
+    problems = [Problem("a", "?", "16"), Problem("b", "?", "sixteen"), Problem("c", "?", "")]
+    with pytest.raises(TaskError, match=r"^gold: 2 of 3 problems .* \(b \('sixteen'\), c \(''\)\)"):
+        check_gold(problems)
