@@ -40,7 +40,7 @@ METRICS: dict[str, Metric] = _table(
     ("loss", "Loss", "", "Value of the loss that was differentiated, mean over the step's optimizer steps."),
     ("grad_norm", "Gradient norm", "", "Norm of the gradient before clipping, mean over the step's optimizer steps."),
     ("learning_rate", "Learning rate", "", "Learning rate of the step's last optimizer step."),
-    ("ratio/mean", "Mean ratio", "", "Mean of policy over old probability per token; 1 when on-policy."),
+    ("ratio/mean", "Mean ratio", "", "Mean of policy over old probability, over tokens with an advantage; 1 when on-policy."),
     ("clip_ratio/low_mean", "Clipped low", "share", "Share of tokens with a negative advantage held at 1 − clip_eps."),
     (
         "clip_ratio/high_mean",

@@ -1,0 +1,1 @@
+"""The language model: loading and saving of weights and tokenizer."""

@@ -1,0 +1,77 @@
+"""A policy: a causal language model and its tokenizer, loaded from and saved to a folder."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from engine.errors import GrpoLabError
+
+TINY_MATH = Path(__file__).parent / "tiny_math" / "weights"
+_DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
+
+
+class PolicyError(GrpoLabError):
+    """A model that cannot be loaded."""
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """A causal LM of transformers with its fast tokenizer, on one device."""
+
+    model: Any
+    tokenizer: Any
+
+    @property
+    def device(self) -> torch.device:
+        """The device that holds the weights."""
+        device: torch.device = self.model.device
+        return device
+
+    def encode(self, text: str) -> tuple[int, ...]:
+        """Return the token ids of a rendered prompt, as the tokenizer makes them."""
+        return tuple(self.tokenizer(text).input_ids)
+
+
+def load_policy(name: str, *, dtype: str = "float32", device: str = "auto") -> Policy:
+    """Load `tiny-math`, a model in the local cache or on the hub, or a local folder.
+
+    Only safetensors are read, and no code that comes with a model is run.
+
+    Raises:
+        PolicyError: if the model is not there, or the device does not exist.
+    """
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
+    source = str(TINY_MATH) if name == "tiny-math" else name
+    target = resolve_device(device)
+    options: dict[str, Any] = {"dtype": _DTYPES[dtype], "use_safetensors": True, "attn_implementation": "sdpa"}
+    try:
+        tokenizer = AutoTokenizer.from_pretrained(source)
+        model = AutoModelForCausalLM.from_pretrained(source, **options)
+    except (OSError, ValueError) as error:
+        raise PolicyError(
+            f"model.name={name} cannot be loaded: {error}; use tiny-math, a hub name that is in the cache or "
+            "can be reached, or a folder with config.json, tokenizer.json and model.safetensors"
+        ) from error
+    return Policy(model=model.to(target).eval(), tokenizer=tokenizer)
+
+
+def save_policy(policy: Policy, folder: Path) -> None:
+    """Write weights (safetensors), config and tokenizer, so that `load_policy(folder)` gives the policy back."""
+    policy.model.save_pretrained(folder, safe_serialization=True)
+    policy.tokenizer.save_pretrained(folder)
+
+
+def resolve_device(device: str) -> torch.device:
+    """Return the device that `auto`, `cpu` or `cuda` stands for.
+
+    Raises:
+        PolicyError: if `cuda` is asked for and there is no GPU.
+    """
+    if device == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    if device == "cuda" and not torch.cuda.is_available():
+        raise PolicyError("model.device=cuda, but torch finds no GPU here; use auto or cpu, or install a CUDA torch")
+    return torch.device(device)

@@ -1,0 +1,1 @@
+"""Training: the loop, and the steps it is made of."""

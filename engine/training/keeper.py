@@ -1,0 +1,43 @@
+"""Keeps a run's checkpoints: when the disk is full, the last k, and the best by validation."""
+
+from pathlib import Path
+
+from engine.config.sections import CheckpointConfig
+from engine.store.recorder import Recorder
+from engine.training.checkpoint import TrainingState, prune_checkpoints, save_checkpoint
+from engine.training.setup import Setup
+
+FLUSH_SECONDS = 5.0
+
+
+class CheckpointKeeper:
+    """Saves checkpoints and tells the store; a failed save is an event, never the end of the run."""
+
+    def __init__(self, folder: Path, setup: Setup, config: CheckpointConfig, recorder: Recorder) -> None:
+        self._folder, self._setup, self._config, self._recorder = folder, setup, config, recorder
+        self._saved_step: int | None = None
+
+    def save(self, state: TrainingState) -> None:
+        """Save `state`, unless that step was just saved.
+
+        The store gets everything up to this step first, so that a resume from the checkpoint leaves no gap.
+        """
+        if state.step == self._saved_step:
+            return
+        self._recorder.flush(FLUSH_SECONDS)
+        try:
+            path = save_checkpoint(self._folder, self._setup.policy, self._setup.optimizer.optimizer, state)
+        except OSError as error:
+            self._recorder.event(
+                "checkpoint_failed",
+                f"the checkpoint of step {state.step} could not be written: {error}; the run goes on, "
+                f"and resumes from {'step ' + str(self._saved_step) if self._saved_step else 'the one before'}",
+                step=state.step,
+                level="error",
+            )
+            return
+        self._saved_step = state.step
+        self._recorder.checkpoint(state.step, path, state.accuracy)
+        deleted = prune_checkpoints(self._folder, keep=self._config.keep)
+        if deleted:
+            self._recorder.checkpoints_deleted(deleted)

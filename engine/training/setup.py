@@ -1,0 +1,86 @@
+"""What a run trains with, made ready once before the loop."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+
+from engine.config import RunConfig
+from engine.errors import CheckpointError
+from engine.policy.policy import Policy, load_policy
+from engine.rewards.scoring import check_gold
+from engine.rewards.verifiers import REWARDS, RewardFn
+from engine.rollout.protocol import RolloutEngine, SamplingParams
+from engine.rollout.transformers_engine import TransformersEngine
+from engine.tasks.prompts import PromptTemplate, load_prompt
+from engine.tasks.task import Task, load_task
+from engine.training.checkpoint import TrainingState, is_complete, load_checkpoint
+from engine.training.optimizer import OptimizerStep, make_optimizer
+from engine.types import Problem
+
+
+@dataclass(frozen=True, slots=True)
+class StartPoint:
+    """A checkpoint to go on from: this run's own after an interruption, or the parent's in a fork."""
+
+    path: Path
+    step: int
+    fork: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Setup:
+    """The parts that the loop works with, and the state it starts from."""
+
+    policy: Policy
+    engine: RolloutEngine
+    optimizer: OptimizerStep
+    task: Task
+    prompt: PromptTemplate
+    reward: RewardFn
+    sampling: SamplingParams
+    held_out: list[Problem]
+    state: TrainingState
+
+
+def set_up(config: RunConfig, *, threads: int, start: StartPoint | None) -> Setup:
+    """Load the policy and everything around it.
+
+    Raises:
+        TaskError: if the task cannot give enough problems, or a gold answer is unreadable.
+        PolicyError: if the model cannot be loaded.
+        CheckpointError: if `start` is not a complete checkpoint.
+    """
+    torch.set_num_threads(threads)
+    torch.manual_seed(config.seed)
+    task, prompt = load_task(config.task), load_prompt(config.prompt.name)
+    held_out = task.problems("validation", config.evaluation.size, seed=config.evaluation.seed)
+    check_gold([*held_out, *task.train_batch(1, config.prompts_per_step, seed=config.seed)])
+    if start is not None and not is_complete(start.path):
+        raise CheckpointError(f"checkpoint={start.path} is missing or unfinished; start from another step")
+    source = config.model.name if start is None else str(start.path)
+    policy = load_policy(source, dtype=config.model.dtype, device=config.model.device)
+    optimizer = OptimizerStep(
+        policy.model,
+        make_optimizer(policy.model, config.optimizer),
+        max_grad_norm=config.optimizer.max_grad_norm,
+        max_skipped_in_a_row=config.stopping.max_nonfinite_updates,
+    )
+    state = TrainingState() if start is None else load_checkpoint(start.path, optimizer.optimizer)
+    optimizer.skipped_in_a_row = state.skipped_in_a_row
+    return Setup(
+        policy=policy,
+        engine=TransformersEngine(policy.model, policy.tokenizer),
+        optimizer=optimizer,
+        task=task,
+        prompt=prompt,
+        reward=REWARDS[prompt.reward],
+        sampling=SamplingParams(
+            temperature=config.rollout.temperature,
+            max_tokens=config.rollout.max_tokens,
+            min_tokens=config.rollout.min_tokens,
+            stop_strings=prompt.stop_strings,
+        ),
+        held_out=held_out,
+        state=state,
+    )
