@@ -95,14 +95,15 @@ def _flat(raw: Mapping[str, Any], prefix: str = "") -> Iterable[tuple[str, Any]]
 
 @cache
 def _paths_by_name() -> dict[str, str]:
-    """Every accepted name. A bare field name is accepted where only one section has it."""
+    """Every accepted name. A full path is always taken; a bare name where only one section has it."""
     names: dict[str, list[str]] = {}
     for field in fields():
         for word in {field.key, *field.words}:
             names.setdefault(word, []).append(field.path)
             if field.section:
                 names.setdefault(f"{field.section}.{word}", []).append(field.path)
-    return {name: paths[0] for name, paths in names.items() if len(paths) == 1}
+    unambiguous = {name: paths[0] for name, paths in names.items() if len(paths) == 1}
+    return unambiguous | {field.path: field.path for field in fields()}
 
 
 def _without_idle_switches(tree: dict[str, Any]) -> dict[str, Any]:

@@ -1,0 +1,60 @@
+import pytest
+
+from engine.config import diff
+from engine.errors import ConfigError
+from engine.presets import load_preset, preset_names
+
+
+def test_the_quick_start_comes_first():
+    assert preset_names()[0] == "quick-start"
+
+
+@pytest.mark.parametrize("name", preset_names())
+def test_every_preset_is_valid_and_says_what_it_is(name):
+    preset = load_preset(name)
+    assert preset.sentence.endswith((".", "?"))
+    assert preset.name == name
+
+
+@pytest.mark.parametrize("name", [name for name in preset_names() if load_preset(name).extends])
+def test_a_preset_differs_from_its_parent(name):
+    preset = load_preset(name)
+    assert preset.extends is not None
+    assert diff(load_preset(preset.extends).config, preset.config)
+
+
+def test_no_two_presets_are_the_same():
+    digests = [load_preset(name).config.digest() for name in preset_names()]
+    assert len(set(digests)) == len(digests)
+
+
+def test_overrides_win_over_the_preset():
+    config = load_preset("low-learning-rate", {"learning_rate": 1e-6, "seed": 5}).config
+    assert config.optimizer.learning_rate == 1e-6
+    assert config.seed == 5
+
+
+def test_a_preset_may_extend_one_that_extends_another(tmp_path):
+    (tmp_path / "a.yaml").write_text("about: A.\nrollout: {group_size: 4}\n")
+    (tmp_path / "b.yaml").write_text("extends: a\nrollout: {rollout_batch_size: 64}\n")
+    (tmp_path / "c.yaml").write_text("extends: b\nn_grpo_steps: 7\n")
+    config = load_preset("c", folder=tmp_path).config
+    assert (config.rollout.group_size, config.rollout.rollout_batch_size, config.grpo.steps) == (4, 64, 7)
+
+
+def test_a_circle_of_presets_is_refused(tmp_path):
+    (tmp_path / "a.yaml").write_text("extends: b\n")
+    (tmp_path / "b.yaml").write_text("extends: a\n")
+    with pytest.raises(ConfigError, match="runs in a circle: a → b"):
+        load_preset("a", folder=tmp_path)
+
+
+def test_an_unknown_preset_names_the_known_ones():
+    with pytest.raises(ConfigError, match=r"preset=fast does not exist; use one of quick-start"):
+        load_preset("fast")
+
+
+def test_a_file_may_extend_a_preset_by_name(tmp_path):
+    path = tmp_path / "mine.yaml"
+    path.write_text("extends: quick-start\nseed: 9\n")
+    assert load_preset(str(path)).config.seed == 9

@@ -1,0 +1,37 @@
+import math
+
+import pytest
+
+from engine.config import parse_config
+from engine.training.optimizer import learning_rate
+
+
+def rates(total: int, **settings) -> list[float]:
+    config = parse_config({"optimizer.learning_rate": 1e-5, "grpo.steps": total} | settings).optimizer
+    return [learning_rate(config, step=step, total_steps=total) for step in range(1, total + 1)]
+
+
+def test_a_constant_schedule_stays_at_the_peak():
+    assert rates(4) == [1e-5] * 4
+
+
+def test_warm_up_rises_evenly_and_reaches_the_peak_at_its_last_step():
+    assert rates(6, **{"optimizer.warmup_steps": 4}) == pytest.approx([2.5e-6, 5e-6, 7.5e-6, 1e-5, 1e-5, 1e-5])
+
+
+def test_a_linear_schedule_goes_on_where_a_resumed_run_left_it():
+    """After 3 of 10 steps the next one has 0.7 of the peak."""
+    assert rates(10, **{"optimizer.schedule": "linear"})[3] == pytest.approx(7e-6, abs=1e-12)
+
+
+def test_a_cosine_schedule_is_at_half_the_peak_half_way():
+    values = rates(10, **{"optimizer.schedule": "cosine"})
+    assert values[0] == pytest.approx(1e-5)
+    assert values[5] == pytest.approx(5e-6)
+    assert values[9] == pytest.approx(1e-5 * 0.5 * (1 + math.cos(0.9 * math.pi)))
+
+
+def test_decay_starts_after_the_warm_up():
+    values = rates(12, **{"optimizer.schedule": "linear", "optimizer.warmup_steps": 2})
+    assert values[:3] == pytest.approx([5e-6, 1e-5, 1e-5])
+    assert values[7] == pytest.approx(5e-6)

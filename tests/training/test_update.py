@@ -1,0 +1,169 @@
+from dataclasses import replace
+
+import pytest
+import torch
+
+from engine.config import RunConfig, parse_config
+from engine.errors import NonFiniteUpdateError
+from engine.training.batch import Batch, build_batch
+from engine.training.forward import score_tokens
+from engine.training.groups import assign_advantages
+from engine.training.optimizer import OptimizerStep
+from engine.training.update import update_policy
+
+BASE = {"rollout.rollout_batch_size": 8, "rollout.group_size": 4}
+
+
+class FrozenOptimizer(OptimizerStep):
+    """Keeps the gradient of each optimizer step instead of applying it."""
+
+    def __init__(self, model: torch.nn.Module) -> None:
+        super().__init__(model, torch.optim.SGD(model.parameters(), lr=0.0), 1e9, 5)
+        self.gradients: list[torch.Tensor] = []
+
+    def apply(self, loss: float, *, step: int) -> tuple[float, bool]:
+        grads = [p.grad if p.grad is not None else torch.zeros_like(p) for p in self.model.parameters()]
+        self.gradients.append(torch.cat([grad.flatten() for grad in grads]).clone())
+        self.optimizer.zero_grad(set_to_none=True)
+        return float(self.gradients[-1].norm()), True
+
+
+def make_batch(groups, rewards, config: RunConfig) -> Batch:
+    stats = assign_advantages(rewards, config)
+    return build_batch(groups, rewards, stats.advantages, device=torch.device("cpu"))
+
+
+def gradients(model, groups, rewards, **settings) -> list[torch.Tensor]:
+    config = parse_config(BASE | settings)
+    optimizer = FrozenOptimizer(model)
+    update_policy(model, optimizer, make_batch(groups, rewards, config), config, step=1)
+    return optimizer.gradients
+
+
+@pytest.mark.parametrize("aggregation", ["mean", "constant", "token"])
+@pytest.mark.parametrize("micro_batches", [2, 4, 8])
+def test_micro_batches_do_not_change_the_gradient(model, groups, rewards, aggregation, micro_batches):
+    settings = {"grpo.aggregation": aggregation}
+    (whole,) = gradients(model, groups, rewards, **settings)
+    (split,) = gradients(model, groups, rewards, **settings, **{"grpo.gradient_accumulation_steps": micro_batches})
+    assert float((whole - split).norm() / whole.norm()) < 1e-6
+
+
+def test_the_first_gradient_is_that_of_the_plain_policy_gradient(model, groups, rewards):
+    """At ratio 1, clipped, unclipped and REINFORCE losses have one gradient."""
+    (clipped,) = gradients(model, groups, rewards, **{"grpo.loss_type": "grpo_clip"})
+    (unclipped,) = gradients(model, groups, rewards, **{"grpo.loss_type": "grpo_no_clip"})
+    (reinforce,) = gradients(model, groups, rewards, **{"grpo.loss_type": "reinforce_with_baseline"})
+    assert torch.allclose(clipped, unclipped, rtol=1e-5, atol=1e-8)
+    assert torch.allclose(clipped, reinforce, rtol=1e-5, atol=1e-8)
+    assert float(clipped.norm()) > 0
+
+
+def test_the_gradient_equals_autograd_on_the_written_out_loss(model, groups, rewards):
+    config = parse_config(BASE)
+    batch = make_batch(groups, rewards, config)
+    scores = score_tokens(model, batch, temperature=1.0)
+    per_sequence = (scores.log_probs * batch.response_mask).sum(1) / batch.response_lengths
+    model.zero_grad()
+    (-(batch.advantages * per_sequence).mean()).backward()
+    expected = torch.cat([parameter.grad.flatten() for parameter in model.parameters()]).clone()
+    model.zero_grad()
+    (actual,) = gradients(model, groups, rewards)
+    assert float((actual - expected).norm() / expected.norm()) < 1e-5
+
+
+def test_a_completion_without_a_reward_leaves_loss_and_denominators(model, groups, rewards):
+    """Not graded = not there: the gradient is that of the three other completions under "token"."""
+    missing = replace(rewards[0][1], value=None, verdict="not_graded")
+    holed = [[rewards[0][0], missing, *rewards[0][2:]], rewards[1]]
+    config = parse_config(BASE | {"grpo.aggregation": "token"})
+    batch = make_batch(groups, holed, config)
+    assert batch.advantages[1] == 0
+    assert batch.loss_mask[1].sum() == 0
+    assert batch.response_mask[1].sum() == 9
+    optimizer = FrozenOptimizer(model)
+    update = update_policy(model, optimizer, batch, config, step=1)
+    tokens = 3 + 1 + 5 + 2 + 7 + 4 + 6
+    weighted = batch.advantages * batch.response_lengths
+    assert update.metrics["loss"] == pytest.approx(float(-weighted.sum() / tokens), abs=1e-5)
+
+
+def test_a_batch_of_flat_groups_has_no_gradient_and_no_ratio(model, groups, rewards):
+    flat = [[replace(reward, value=1.0) for reward in members] for members in rewards]
+    config = parse_config(BASE)
+    optimizer = FrozenOptimizer(model)
+    update = update_policy(model, optimizer, make_batch(groups, flat, config), config, step=1)
+    assert float(optimizer.gradients[0].abs().max()) == 0.0
+    assert update.metrics["loss"] == 0.0
+    assert "ratio/mean" not in update.metrics
+    assert update.metrics["entropy"] > 1.0
+
+
+def test_off_policy_updates_take_every_row_once_per_epoch(model, groups, rewards):
+    steps = gradients(model, groups, rewards, **{"grpo.train_batch_size": 4, "grpo.epochs_per_rollout_batch": 3})
+    assert len(steps) == 6
+
+
+def test_the_second_optimizer_step_is_clipped_once_the_policy_has_moved(model, groups, rewards):
+    settings = BASE | {
+        "grpo.epochs_per_rollout_batch": 4,
+        "grpo.clip_eps": 0.01,
+        "optimizer.learning_rate": 0.05,
+    }
+    config = parse_config(settings)
+    optimizer = OptimizerStep(model, torch.optim.AdamW(model.parameters(), lr=0.05), 1.0, 5)
+    update = update_policy(model, optimizer, make_batch(groups, rewards, config), config, step=1)
+    assert update.metrics["updates/optimizer_steps"] == 4
+    assert update.metrics["clip_ratio/region_mean"] > 0.05
+    assert update.metrics["ratio/mean"] != pytest.approx(1.0, abs=1e-4)
+
+
+def test_scores_do_not_depend_on_the_rows_beside_them(model, groups, rewards):
+    batch = make_batch(groups, rewards, parse_config(BASE))
+    together = score_tokens(model, batch, temperature=0.7)
+    for row in range(len(batch)):
+        alone = score_tokens(model, batch.rows(torch.tensor([row])), temperature=0.7)
+        length = int(batch.response_lengths[row])
+        assert torch.allclose(together.log_probs[row, :length], alone.log_probs[0], atol=1e-5)
+        assert torch.allclose(together.entropy[row, :length], alone.entropy[0], atol=1e-5)
+
+
+def test_scores_are_those_of_the_whole_sequence_put_through_the_model(model, groups, rewards):
+    batch = make_batch(groups, rewards, parse_config(BASE))
+    scores = score_tokens(model, batch, temperature=1.0)
+    group, completion = groups[1], groups[1].completions[1]
+    ids = torch.tensor([[*group.prompt_token_ids, *completion.token_ids]])
+    log_probs = torch.log_softmax(model(ids).logits, -1)[0]
+    first = len(group.prompt_token_ids)
+    expected = [float(log_probs[first - 1 + t, token]) for t, token in enumerate(completion.token_ids)]
+    assert scores.log_probs[5, :7].tolist() == pytest.approx(expected, abs=1e-5)
+
+
+def test_a_non_finite_loss_leaves_the_weights_and_fails_the_run_when_it_repeats(model):
+    optimizer = OptimizerStep(model, torch.optim.SGD(model.parameters(), lr=1.0), 1.0, 2)
+    before = [parameter.detach().clone() for parameter in model.parameters()]
+    for parameter in model.parameters():
+        parameter.grad = torch.full_like(parameter, float("nan"))
+    _, changed = optimizer.apply(1.0, step=3)
+    assert not changed
+    assert all(torch.equal(old, new) for old, new in zip(before, model.parameters(), strict=True))
+    with pytest.raises(NonFiniteUpdateError, match="step 4: 2 optimizer steps in a row"):
+        optimizer.apply(float("inf"), step=4)
+
+
+def test_a_finite_update_ends_a_row_of_skipped_ones(model):
+    optimizer = OptimizerStep(model, torch.optim.SGD(model.parameters(), lr=0.1), 1.0, 2)
+    for loss in (float("nan"), 0.5, float("nan"), 0.5):
+        optimizer.apply(loss, step=1)
+    assert optimizer.skipped_in_a_row == 0
+
+
+def test_a_step_without_gradients_still_moves_by_momentum(model):
+    """AdamW with a gradient of 0 is not AdamW without a gradient."""
+    optimizer = OptimizerStep(model, torch.optim.AdamW(model.parameters(), lr=0.01, weight_decay=0.0), 1.0, 2)
+    for parameter in model.parameters():
+        parameter.grad = torch.ones_like(parameter)
+    optimizer.apply(0.0, step=1)
+    before = next(model.parameters()).detach().clone()
+    optimizer.apply(0.0, step=2)
+    assert not torch.equal(before, next(model.parameters()))
