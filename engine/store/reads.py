@@ -1,0 +1,34 @@
+"""What pages and commands read. Every function is one short read and returns frozen records."""
+
+from engine.store.read_evaluations import evaluation_answers, evaluations
+from engine.store.read_groups import (
+    completions,
+    group,
+    groups,
+    prompt_token_ids,
+    steps_with_groups,
+    token_data,
+)
+from engine.store.read_metrics import last_metrics, metric_names, metrics
+from engine.store.read_runs import attempts, checkpoints, children, events, find_run, get_run, list_runs
+
+__all__ = [
+    "attempts",
+    "checkpoints",
+    "children",
+    "completions",
+    "evaluation_answers",
+    "evaluations",
+    "events",
+    "find_run",
+    "get_run",
+    "group",
+    "groups",
+    "last_metrics",
+    "list_runs",
+    "metric_names",
+    "metrics",
+    "prompt_token_ids",
+    "steps_with_groups",
+    "token_data",
+]

@@ -1,0 +1,240 @@
+"""What reads return: frozen, plain, detached from the database. Field names are column names."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from engine.config import RunConfig, parse_config
+from engine.types import DecodingMode, FinishReason, FloatArray, GroupKind, Split, Verdict
+
+RunStatus = Literal["queued", "starting", "running", "stopping", "succeeded", "failed", "stopped", "lost"]
+Level = Literal["info", "warning", "error"]
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One config, one seed.
+
+    `ordinal` counts runs from 1 and never changes. `step` is the last finished step, `seconds` the sum over
+    attempts of what each process measured on its monotonic clock. The accuracies are those of the sampled
+    evaluation on validation problems. `error` is the last line of the traceback. `attempts` is their number.
+    """
+
+    run_id: str
+    ordinal: int
+    name: str
+    status: RunStatus
+    config: dict[str, Any]
+    preset: str | None
+    seed: int
+    arm: str
+    created_at: datetime
+    started_at: datetime | None
+    ended_at: datetime | None
+    step: int
+    total_steps: int
+    seconds: float
+    parent_run_id: str | None
+    parent_step: int | None
+    archived: bool
+    stop_requested: bool
+    error: str | None
+    attempts: int
+    best_accuracy: float | None
+    last_accuracy: float | None
+    first_accuracy: float | None
+    best_step: int | None
+
+    def run_config(self) -> RunConfig:
+        """Return the stored config as a RunConfig.
+
+        Raises:
+            ConfigError: if a field has been renamed or removed since the run was queued.
+        """
+        return parse_config(self.config)
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """One process of a run. `pid_started_at` is psutil's create_time; with `boot_id` it tells a reused pid."""
+
+    attempt_id: int
+    run_id: str
+    number: int
+    worker_id: str
+    host: str
+    boot_id: str | None
+    pid: int | None
+    pid_started_at: float | None
+    log_path: str | None
+    started_at: datetime
+    heartbeat_at: datetime
+    ended_at: datetime | None
+    outcome: str | None
+    traceback: str | None
+    exit_code: int | None
+    from_step: int
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """A run that a worker has taken, with the attempt it is to start."""
+
+    run_id: str
+    attempt_id: int
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class Worker:
+    """A worker process that has reported itself."""
+
+    worker_id: str
+    host: str
+    pid: int
+    started_at: datetime
+    heartbeat_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class MetricPoint:
+    """One value of one metric; NaN and the infinities are values, a metric not logged has no point."""
+
+    name: str
+    step: int
+    value: float
+
+
+@dataclass(frozen=True, slots=True)
+class MetricTable:
+    """Many points as columns of equal length, ordered by run (as asked for), name and step."""
+
+    run_ids: list[str]
+    names: list[str]
+    steps: NDArray[np.int64]
+    values: NDArray[np.float64]
+
+    def __len__(self) -> int:
+        return len(self.run_ids)
+
+    def points(self) -> Iterator[tuple[str, MetricPoint]]:
+        """Yield `(run_id, point)` row by row."""
+        columns = zip(self.run_ids, self.names, self.steps.tolist(), self.values.tolist(), strict=True)
+        return ((run_id, MetricPoint(name, step, value)) for run_id, name, step, value in columns)
+
+
+@dataclass(frozen=True, slots=True)
+class GroupRow:
+    """The completions of one prompt at one step, summed up."""
+
+    group_id: int
+    run_id: str
+    step: int
+    index: int
+    problem_id: str
+    question: str
+    gold: str
+    prompt: str
+    kind: GroupKind
+    reward_mean: float | None
+    reward_std: float | None
+    size: int
+    n_correct: int
+    mean_length: float
+
+
+@dataclass(frozen=True, slots=True)
+class CompletionRow:
+    """One sampled answer as judged. `entropy` is in nats per token, `mean_log_prob` the sampler's, per token."""
+
+    completion_id: int
+    group_id: int
+    index: int
+    text: str
+    reward: float | None
+    reward_parts: dict[str, float]
+    answer: str | None
+    verdict: Verdict
+    reason: str
+    advantage: float | None
+    length: int
+    entropy: float | None
+    mean_log_prob: float | None
+    finish_reason: FinishReason
+    stop: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class TokenData:
+    """The per-token arrays of one completion, all of one length."""
+
+    token_ids: NDArray[np.int32]
+    sampler_log_probs: FloatArray
+    policy_log_probs: FloatArray | None
+    entropy: FloatArray | None
+
+
+@dataclass(frozen=True, slots=True)
+class EvaluationRow:
+    """One evaluation summed up; `n` is the number of answers judged."""
+
+    evaluation_id: int
+    run_id: str
+    step: int
+    split: Split
+    mode: DecodingMode
+    temperature: float
+    n: int
+    accuracy: float | None
+    metrics: dict[str, float]
+    created_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class EvaluationAnswerRow:
+    """One answer to one evaluation problem."""
+
+    evaluation_id: int
+    index: int
+    problem_id: str
+    question: str
+    gold: str
+    sample: int
+    text: str
+    reward: float | None
+    reward_parts: dict[str, float]
+    answer: str | None
+    verdict: Verdict
+    reason: str
+    length: int
+    finish_reason: FinishReason
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """Something that happened to a run and is worth a line."""
+
+    event_id: int
+    run_id: str
+    step: int | None
+    at: datetime
+    kind: str
+    level: Level
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class CheckpointRow:
+    """A state on disk after `step` steps."""
+
+    run_id: str
+    step: int
+    path: str
+    accuracy: float | None
+    is_best: bool
+    created_at: datetime
