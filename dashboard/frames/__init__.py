@@ -1,0 +1,1 @@
+"""From what the store returns to tidy tables; no Streamlit here."""
