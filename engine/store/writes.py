@@ -89,15 +89,22 @@ def write_evaluation(
 
 
 def write_event(
-    db: Database, run_id: str, kind: str, message: str, *, step: int | None = None, level: Level = "info"
+    db: Database,
+    run_id: str,
+    kind: str,
+    message: str,
+    *,
+    step: int | None = None,
+    level: Level = "info",
+    at: datetime | None = None,
 ) -> None:
-    """Store an event, with the time now."""
+    """Store an event, with the time `at` (default: now)."""
     with db.write() as connection:
         connection.execute(
             insert(schema.event).values(
                 run_id=run_id,
                 step=step,
-                at=datetime.now(UTC),
+                at=at or datetime.now(UTC),
                 kind=clean_text(kind),
                 level=level,
                 message=clean_text(message),
