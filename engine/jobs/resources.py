@@ -37,6 +37,10 @@ class Resources:
     threads: int
     gpus: tuple[str, ...] = ()
 
+    def __str__(self) -> str:
+        gpus = f"GPU {', '.join(self.gpus)}" if self.gpus else "no GPU"
+        return f"at most {self.max_runs} run(s) at once, {self.threads} CPU thread(s) each, {gpus}"
+
 
 def find_resources(environment: Mapping[str, str] = os.environ) -> Resources:
     """Return what this machine can run at once.

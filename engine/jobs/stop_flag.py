@@ -1,31 +1,26 @@
-"""The one flag that asks a run to stop, whoever raises it."""
+"""The one flag that asks a process to stop, whoever raises it."""
 
 import signal
-import threading
 from types import FrameType
 
 
 class StopFlag:
-    """Raised by a request in the store, SIGTERM or SIGINT.
+    """Raised by a request in the store, SIGTERM or SIGINT. `reason` is the first reason, None while it is down.
 
     It stays up, and raising it again does nothing: a second signal never breaks off the save that the first began.
+    There is no lock in it, because a signal handler that waits for a lock of the thread it interrupts hangs.
     """
 
     def __init__(self) -> None:
-        self._event = threading.Event()
         self.reason: str | None = None
 
     def __call__(self) -> bool:
         """Return whether the flag is up."""
-        return self._event.is_set()
+        return self.reason is not None
 
-    def raise_for(self, reason: str) -> bool:
-        """Raise the flag; return whether it was down before. The first reason is the one that is kept."""
-        if self._event.is_set():
-            return False
-        self.reason = reason
-        self._event.set()
-        return True
+    def raise_for(self, reason: str) -> None:
+        """Raise the flag; the first reason is the one that is kept."""
+        self.reason = self.reason or reason
 
     def raise_on_signals(self) -> None:
         """Let SIGTERM and SIGINT raise the flag instead of ending the process. Main thread only."""
