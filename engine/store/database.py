@@ -51,7 +51,12 @@ class Database:
 
 def default_url() -> str:
     """Return GRPO_LAB_DATABASE_URL, or the SQLite file `runs.db` in the current folder."""
-    return os.environ.get("GRPO_LAB_DATABASE_URL") or f"sqlite:///{Path.cwd() / 'runs.db'}"
+    return os.environ.get("GRPO_LAB_DATABASE_URL") or file_url(Path.cwd() / "runs.db")
+
+
+def file_url(path: Path) -> str:
+    """Return the URL of an SQLite file; signs that mean something in a URL (such as % and #) are written as codes."""
+    return URL.create("sqlite", database=str(path.absolute())).render_as_string()
 
 
 def open_database(
