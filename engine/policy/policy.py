@@ -43,7 +43,9 @@ def load_policy(name: str, *, dtype: str = "float32", device: str = "auto") -> P
         PolicyError: if the model is not there, or the device does not exist.
     """
     from transformers import AutoModelForCausalLM, AutoTokenizer
+    from transformers.utils.logging import disable_progress_bar
 
+    disable_progress_bar()
     source = str(TINY_MATH) if name == "tiny-math" else name
     target = resolve_device(device)
     options: dict[str, Any] = {"dtype": _DTYPES[dtype], "use_safetensors": True, "attn_implementation": "sdpa"}

@@ -37,7 +37,7 @@ class CheckpointKeeper:
             )
             return
         self._saved_step = state.step
-        self._recorder.checkpoint(state.step, path, state.accuracy)
+        self._recorder.checkpoint(state.step, str(path), state.accuracy)
         deleted = prune_checkpoints(self._folder, keep=self._config.keep)
         if deleted:
-            self._recorder.checkpoints_deleted(deleted)
+            self._recorder.delete_checkpoints(deleted)

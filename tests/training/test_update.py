@@ -133,7 +133,7 @@ def test_scores_are_those_of_the_whole_sequence_put_through_the_model(model, gro
     scores = score_tokens(model, batch, temperature=1.0)
     group, completion = groups[1], groups[1].completions[1]
     ids = torch.tensor([[*group.prompt_token_ids, *completion.token_ids]])
-    log_probs = torch.log_softmax(model(ids).logits, -1)[0]
+    log_probs = torch.log_softmax(model(ids).logits, -1)[0].detach()
     first = len(group.prompt_token_ids)
     expected = [float(log_probs[first - 1 + t, token]) for t, token in enumerate(completion.token_ids)]
     assert scores.log_probs[5, :7].tolist() == pytest.approx(expected, abs=1e-5)
