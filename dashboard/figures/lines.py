@@ -59,6 +59,13 @@ def lone(y: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.where(finite & ~before & ~after, 5.0, 0.0)
 
 
+def share_range(values: NDArray[np.float64]) -> tuple[float, float]:
+    """Return an axis for shares that shows small ones too: from 0 to a little above the greatest."""
+    greatest = float(np.nanmax(values)) if np.isfinite(values).any() else 1.0
+    top = min(1.0, max(0.05, 1.25 * greatest)) if greatest <= 1 else greatest
+    return -0.02 * top, 1.04 * top
+
+
 def metric_figure(
     frame: pd.DataFrame,
     names: Sequence[str],
@@ -102,5 +109,11 @@ def metric_figure(
         figure.add_annotation(
             text="start", x=1, y=first, xref="paper", xanchor="right", yanchor="bottom", showarrow=False, name="start"
         )
-    figure.update_layout(showlegend=len(figure.data) > 1)
+    if len(figure.data) == 1:
+        style.without_legend(figure)
+    values = np.concatenate([trace.y for trace in figure.data])
+    if unit == "share":
+        figure.update_yaxes(range=share_range(values))
+    elif not (values < 0).any():
+        figure.update_yaxes(rangemode="tozero")
     return style.remark(figure, style.not_drawn(lost))

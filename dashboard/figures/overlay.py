@@ -53,6 +53,8 @@ def overlay_figure(
         figure.add_trace(_trace(raw if smooth is None else smooth, run, unit, faint=False))
     if not figure.data:
         return style.say(figure, "None of these runs has logged this.")
+    if unit != "share" and not any((trace.y < 0).any() for trace in figure.data):
+        figure.update_yaxes(rangemode="tozero")
     return style.remark(figure, style.not_drawn(lost))
 
 

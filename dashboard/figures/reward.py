@@ -11,7 +11,7 @@ from dashboard.figures.points import points
 SAMPLED, GREEDY = "eval/validation/accuracy", "eval/validation/greedy_accuracy"
 
 
-def reward_figure(frame: pd.DataFrame, *, height: int = 320) -> go.Figure:
+def reward_figure(frame: pd.DataFrame, *, height: int = style.HEIGHT) -> go.Figure:
     """Return the training reward with the held-out accuracies of one run, over its steps.
 
     The axis is in percent as long as every reward lies between 0 and 1.
@@ -24,8 +24,8 @@ def reward_figure(frame: pd.DataFrame, *, height: int = 320) -> go.Figure:
     if len(reward.x):
         figure.add_trace(line(reward, name="reward", title="Training reward", unit=unit, colour=style.FIRST, width=1.5))
     for drawn, name, title, dash in (
-        (sampled, SAMPLED, "Held-out accuracy, sampled", "solid"),
-        (greedy, GREEDY, "Held-out accuracy, greedy", "dot"),
+        (sampled, SAMPLED, "Held-out, sampled", "solid"),
+        (greedy, GREEDY, "Held-out, greedy", "dot"),
     ):
         if len(drawn.x):
             figure.add_trace(line(drawn, name=name, title=title, unit="share", colour=style.SECOND, dash=dash))

@@ -35,8 +35,8 @@ def sheet(*, y_title: str = "", x_title: str = "step", percent: bool = False, he
         margin={"l": 8, "r": 12, "t": 34, "b": 8},
         paper_bgcolor="rgba(0,0,0,0)",
         plot_bgcolor="rgba(0,0,0,0)",
-        font={"family": "system-ui, sans-serif", "size": 12, "color": QUIET},
-        legend={"orientation": "h", "x": 0, "y": 1.02, "yanchor": "bottom", "font": {"size": 12}},
+        font={"family": "Source Sans, Source Sans Pro, system-ui, sans-serif", "size": 12, "color": QUIET},
+        legend={"orientation": "h", "x": 0, "y": 1.02, "yanchor": "bottom", "traceorder": "normal"},
         showlegend=True,
         hovermode="x unified",
         dragmode="zoom",
@@ -49,6 +49,11 @@ def sheet(*, y_title: str = "", x_title: str = "step", percent: bool = False, he
     if percent:
         figure.update_yaxes(tickformat=".0%")
     return figure
+
+
+def without_legend(figure: go.Figure) -> go.Figure:
+    """Drop the legend and the room kept for it; return the figure."""
+    return figure.update_layout(showlegend=False, margin={"t": 10})
 
 
 def axis_title(text: str) -> dict[str, object]:

@@ -1,5 +1,21 @@
-"""New run: from a preset to a queued run."""
+"""New run: from a preset, or a run to fork, to queued runs."""
 
 import streamlit as st
 
+from dashboard.components.form import common_fields, current_draft, other_sections
+from dashboard.components.launch_panel import launch_panel
+from dashboard.components.origin import follow_address, origin
+from dashboard.data import store
+
+db = store()
+follow_address(db)
+
 st.title("New run")
+left, right = st.columns([5, 3], gap="medium")
+with left:
+    origin()
+    draft = current_draft()
+    common_fields(draft)
+    other_sections(draft)
+with right:
+    launch_panel(db, draft)

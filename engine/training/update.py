@@ -97,7 +97,7 @@ def _minibatches(config: RunConfig, step: int) -> Iterator[Tensor]:
         if not config.on_policy:
             shuffle = torch.Generator().manual_seed(derive_seed(config.seed, "shuffle", step, epoch))
             order = torch.randperm(len(order), generator=shuffle)
-        yield from order.split(config.train_batch_size)
+        yield from _parts(order, config.train_batch_size)
 
 
 def _accumulate_gradients(
@@ -111,7 +111,7 @@ def _accumulate_gradients(
     totals = aggregation_totals(batch.loss_mask[minibatch])
     tally.tokens += totals.tokens
     loss = 0.0
-    for micro in minibatch.split(config.micro_batch_size):
+    for micro in _parts(minibatch, config.micro_batch_size):
         weights = aggregation_weights(
             batch.loss_mask[micro], config.grpo.aggregation, totals=totals, constant=config.aggregation_constant
         )
@@ -141,12 +141,15 @@ def _accumulate_gradients(
 
 @torch.no_grad()
 def _score_into(before: TokenScores, model: Any, batch: Batch, rows: Tensor, config: RunConfig) -> None:
-    for micro in rows.split(config.micro_batch_size):
-        if len(micro):
-            _keep(before, micro, score_tokens(model, batch.rows(micro), temperature=config.rollout.temperature))
+    for micro in _parts(rows, config.micro_batch_size):
+        _keep(before, micro, score_tokens(model, batch.rows(micro), temperature=config.rollout.temperature))
 
 
 def _keep(before: TokenScores, rows: Tensor, scores: TokenScores) -> None:
     width = scores.log_probs.shape[1]
     before.log_probs[rows, :width] = scores.log_probs.detach()
     before.entropy[rows, :width] = scores.entropy
+
+
+def _parts(rows: Tensor, size: int) -> list[Tensor]:
+    return [rows[start : start + size] for start in range(0, len(rows), size)]

@@ -21,6 +21,7 @@ from engine.types import (
     StepRecord,
 )
 
+NOON = datetime(2026, 1, 1, 12, 0, tzinfo=UTC)
 STEPS = 20
 GROUP_SIZE = 4
 GROUPS = 4
