@@ -1,0 +1,182 @@
+import math
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import numpy as np
+import pytest
+from sqlalchemy import event, insert, text
+
+from engine.config import RunConfig
+from engine.errors import StoreError
+from engine.store import queue, reads, schema, writes
+from engine.store.database import Database
+from engine.store.records import MetricPoint
+from engine.types import StepRecord
+from tests.store.filled import HOSTILE_TEXT, fill_demo_store
+
+
+@contextmanager
+def counted(db: Database) -> Iterator[list[str]]:
+    """The statements sent to the database, transactions' BEGIN left out."""
+    sent: list[str] = []
+
+    def note(_c: object, _cursor: object, statement: str, *_rest: object) -> None:
+        if not statement.startswith("BEGIN"):
+            sent.append(statement)
+
+    event.listen(db.engine, "before_cursor_execute", note)
+    yield sent
+    event.remove(db.engine, "before_cursor_execute", note)
+
+
+def plan(db: Database, query: str) -> str:
+    with db.read() as connection:
+        return " / ".join(str(row[-1]) for row in connection.execute(text(f"EXPLAIN QUERY PLAN {query}")))
+
+
+def test_an_empty_store_reads_as_nothing(db: Database):
+    assert reads.list_runs(db) == []
+    assert reads.get_run(db, "nobody") is None
+    assert len(reads.metrics(db, ["nobody"], None)) == 0
+    assert reads.metric_names(db, ["nobody"]) == []
+    assert reads.last_metrics(db, "nobody") == {}
+    assert reads.steps_with_groups(db, "nobody") == []
+    assert reads.groups(db, "nobody", 1) == []
+    assert reads.group(db, 1) is None
+    assert reads.completions(db, 1) == []
+    assert reads.token_data(db, 1) is None
+    assert reads.prompt_token_ids(db, 1) == ()
+    assert reads.evaluations(db, []) == []
+
+
+def test_a_hundred_runs_are_listed_with_one_query(db: Database):
+    for _ in range(100):
+        queue.enqueue(db, RunConfig(), name="x")
+    with counted(db) as sent:
+        runs = reads.list_runs(db)
+    assert len(sent) == 1
+    assert [run.ordinal for run in runs] == list(range(100, 0, -1))
+
+
+def test_a_run_is_found_by_id_by_name_and_by_the_beginning_of_its_id(db: Database):
+    first = queue.enqueue(db, RunConfig(), name="first light")
+    queue.enqueue(db, RunConfig(), name="twin")
+    queue.enqueue(db, RunConfig(), name="twin")
+    assert reads.find_run(db, first).run_id == first
+    assert reads.find_run(db, " first light ").run_id == first
+    assert reads.find_run(db, first[:7]).run_id == first
+    with pytest.raises(StoreError, match=r"run=twin fits 2 runs: .*give the id of one"):
+        reads.find_run(db, "twin")
+    for wrong in ("zzzzzzzz0", "%", "_" * 8):
+        with pytest.raises(StoreError, match="does not exist"):
+            reads.find_run(db, wrong)
+    with pytest.raises(StoreError, match="is empty"):
+        reads.find_run(db, "")
+
+
+def test_a_name_that_is_the_beginning_of_an_id_means_the_name(db: Database):
+    first = queue.enqueue(db, RunConfig(), name="first")
+    second = queue.enqueue(db, RunConfig(), name=first[:3])
+    assert reads.find_run(db, first[:3]).run_id == second
+
+
+def test_a_cursor_reads_only_what_came_after(db: Database, run_id: str):
+    other = queue.enqueue(db, RunConfig(), name="other")
+    for step in range(1, 6):
+        writes.write_step(db, run_id, StepRecord(step, {"reward": step / 10, "loss": 0.0}))
+        writes.write_step(db, other, StepRecord(step, {"reward": -step / 10}))
+    table = reads.metrics(db, [run_id], ["reward"], after_step=3)
+    assert list(table.points()) == [(run_id, MetricPoint("reward", 4, 0.4)), (run_id, MetricPoint("reward", 5, 0.5))]
+    both = reads.metrics(db, [run_id, other], ["reward"], after_step={run_id: 4})
+    assert both.run_ids == [run_id] + [other] * 5
+    assert both.steps.tolist() == [5, 1, 2, 3, 4, 5]
+    assert len(reads.metrics(db, [run_id], None, after_step=5)) == 0
+
+
+def test_step_zero_is_read_from_the_start(db: Database, run_id: str):
+    writes.write_step(db, run_id, StepRecord(0, {"reward": 0.5}))
+    assert reads.metrics(db, [run_id], None).steps.tolist() == [0]
+
+
+def test_the_last_value_is_that_of_the_highest_step_of_each_metric(db: Database, run_id: str):
+    writes.write_step(db, run_id, StepRecord(1, {"a": 1.0, "b": 1.0}))
+    writes.write_step(db, run_id, StepRecord(2, {"a": 2.0}))
+    assert reads.last_metrics(db, run_id) == {"a": 2.0, "b": 1.0}
+    assert reads.metric_names(db, [run_id, "nobody"]) == ["a", "b"]
+
+
+def test_twenty_runs_of_a_thousand_steps_are_compared_in_under_a_second(db: Database):
+    ids = [queue.enqueue(db, RunConfig(), name="x") for _ in range(20)]
+    rows = [
+        {"run_id": run_id, "name": name, "step": step, "value": 0.5, "kind": "num"}
+        for run_id in ids
+        for name in ("entropy", "reward")
+        for step in range(1, 1001)
+    ]
+    with db.write() as connection:
+        connection.execute(insert(schema.metric), rows)
+    began = time.perf_counter()
+    table = reads.metrics(db, ids, ["reward"])
+    assert time.perf_counter() - began < 1.0
+    assert len(table) == 20_000
+    assert table.values.dtype == np.float64
+
+
+def test_the_filled_store_reads_as_it_was_written(db: Database):
+    succeeded, running, failed = fill_demo_store(db)
+    runs = {run.run_id: run for run in reads.list_runs(db)}
+    assert [runs[run_id].status for run_id in (succeeded, running, failed)] == ["succeeded", "running", "failed"]
+    assert [runs[run_id].step for run_id in (succeeded, running, failed)] == [20, 12, 15]
+    assert runs[failed].error is not None
+    assert runs[failed].error.startswith("engine.errors.NonFiniteUpdateError")
+    assert "Traceback" in (reads.attempts(db, failed)[0].traceback or "")
+    assert [row.step for row in reads.evaluations(db, [succeeded]) if row.mode == "sampled"] == [0, 10, 20]
+    assert [(row.step, row.is_best) for row in reads.checkpoints(db, succeeded)] == [(10, False), (20, True)]
+    assert math.isnan(reads.last_metrics(db, failed)["loss"])
+    kinds = {row.kind for step in range(1, 21) for row in reads.groups(db, succeeded, step)}
+    assert kinds == {"mixed", "all_correct", "all_wrong"}
+    first = reads.groups(db, succeeded, 1)[0]
+    hostile = reads.completions(db, first.group_id)[0]
+    assert hostile.text == HOSTILE_TEXT.replace("\x00", "\u2400").replace("\ud800", "\ufffd")
+    assert reads.group(db, first.group_id) == first
+    assert reads.prompt_token_ids(db, first.group_id) == (1, 2, 3)
+    tokens = reads.token_data(db, hostile.completion_id)
+    assert tokens is not None
+    assert len(tokens.token_ids) == len(tokens.sampler_log_probs) == hostile.length
+    assert tokens.policy_log_probs is not None
+    assert tokens.entropy is not None
+
+
+def test_groups_are_filtered_by_kind(db: Database):
+    succeeded, *_ = fill_demo_store(db)
+    every = reads.groups(db, succeeded, 5)
+    assert [row.index for row in every] == [0, 1, 2, 3]
+    mixed = reads.groups(db, succeeded, 5, kinds=["mixed"])
+    assert mixed == [row for row in every if row.kind == "mixed"]
+    assert reads.groups(db, succeeded, 5, kinds=[]) == []
+
+
+def test_events_are_read_from_a_cursor(db: Database, run_id: str):
+    for number in range(3):
+        writes.write_event(db, run_id, "note", f"number {number}", step=number, level="warning")
+    events = reads.events(db, run_id)
+    assert [(event.message, event.step, event.level) for event in events] == [
+        (f"number {number}", number, "warning") for number in range(3)
+    ]
+    assert reads.events(db, run_id, after_id=events[1].event_id) == events[2:]
+
+
+def test_opening_a_group_and_following_a_curve_never_scan_a_table(db: Database):
+    if not db.is_sqlite:
+        pytest.skip("the plan's words are SQLite's")
+    plans = [
+        plan(db, 'SELECT * FROM completion WHERE group_id = 1 ORDER BY "index"'),
+        plan(db, 'SELECT * FROM "group" WHERE run_id = \'a\' AND step = 3 ORDER BY "index"'),
+        plan(db, "SELECT * FROM metric WHERE run_id = 'a' AND name = 'reward' AND step > 3 ORDER BY step"),
+        plan(db, "SELECT * FROM event WHERE run_id = 'a' AND event_id > 3 ORDER BY event_id"),
+        plan(db, "SELECT DISTINCT step FROM \"group\" WHERE run_id = 'a' ORDER BY step"),
+    ]
+    for found in plans:
+        assert "SCAN" not in found
+        assert "TEMP B-TREE" not in found
