@@ -1,0 +1,8 @@
+import subprocess
+import sys
+
+
+def test_what_an_inspector_replays_leaves_torch_unimported():
+    modules = ["advantages", "aggregation", "arrays", "diagnostics", "groups", "kl", "loss", "masking"]
+    code = f"import sys, {', '.join('engine.grpo.' + name for name in modules)}; sys.exit('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
