@@ -39,7 +39,12 @@ def end_as_unstartable(db: Database, claim: Claim, error: OSError) -> bool:
 
 
 def queue_again(db: Database, attempt: Attempt) -> bool:
-    """Queue a run anew whose worker died before it started a process; the old attempt can write no more."""
+    """Queue a run anew whose worker died before it started a process; the old attempt can write no more.
+
+    A run that has been asked to stop meanwhile is stopped instead.
+    """
+    if queue.stop_requested(db, attempt.run_id):
+        return _end(db, attempt, "stopped", "stopped before it had a process")
     if not _end(db, attempt, "lost", "the worker died before it started a process; queued again"):
         return False
     queue.requeue(db, attempt.run_id)

@@ -1,0 +1,18 @@
+"""The commands under their names."""
+
+import typer
+
+from engine.cli.doctor import doctor
+from engine.cli.inspect import ls, show
+from engine.cli.manage import archive, fork, launch, resume, stop
+
+app = typer.Typer(
+    name="grpo-lab",
+    help="Launch GRPO runs, look at them, stop, resume and fork them. Exit code 0: all went well, "
+    "1: a run that was waited for did not succeed, 2: the request was refused, 130: Ctrl-C.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+for command in (launch, ls, show, stop, resume, fork, archive, doctor):
+    app.command()(command)

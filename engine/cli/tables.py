@@ -1,0 +1,67 @@
+"""Runs as tables for a person's eyes."""
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from rich.table import Table
+from rich.text import Text
+
+from engine.cli.output import plain
+from engine.store.records import Run
+
+STYLES = {"succeeded": "green", "failed": "red", "lost": "red", "stopped": "yellow", "running": "cyan"}
+
+
+def run_table(runs: Sequence[Run]) -> Table:
+    """Return one line per run."""
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for column in ("run", "name", "status"):
+        table.add_column(column, overflow="fold")
+    for column in ("step", "first", "best", "last", "time"):
+        table.add_column(column, justify="right", no_wrap=True)
+    for run in runs:
+        table.add_row(
+            run.run_id,
+            Text(plain(run.name)),
+            Text(run.status, style=STYLES.get(run.status, "")),
+            f"{run.step}/{run.total_steps}",
+            percent(run.first_accuracy),
+            percent(run.best_accuracy),
+            percent(run.last_accuracy),
+            duration(run.seconds),
+        )
+    return table
+
+
+def facts_table(summary: dict[str, Any]) -> Table:
+    """Return a run's summary, one fact a line, its metrics at the end."""
+    table = Table(box=None, pad_edge=False, show_header=False)
+    table.add_column(style="bold")
+    table.add_column(overflow="fold")
+    for name, value in summary.items():
+        if name == "eval":
+            value = ", ".join(f"{key} {percent(value[key])}" for key in ("first", "best", "last"))
+        elif name == "seconds":
+            name, value = "time", duration(value)
+        elif name == "parent" and value:
+            value = f"{value['run_id']}@{value['step']}"
+        if value not in (None, "") and name != "metrics":
+            table.add_row(name, Text(plain(str(value))))
+    for name, value in sorted(summary.get("metrics", {}).items()):
+        table.add_row(Text(plain(name)), f"{value:.6g}")
+    return table
+
+
+def percent(share: float | None) -> str:
+    """Return a share as a percentage, a dash where there is none."""
+    return "–" if share is None or math.isnan(share) else f"{share:.1%}"
+
+
+def duration(seconds: float) -> str:
+    """Return seconds as `42 s`, `3:07` or `2:03:07`."""
+    whole = round(seconds)
+    hours, minutes = whole // 3600, whole // 60 % 60
+    if hours:
+        return f"{hours}:{minutes:02}:{whole % 60:02}"
+    return f"{minutes}:{whole % 60:02}" if minutes else f"{whole} s"
