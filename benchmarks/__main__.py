@@ -1,0 +1,13 @@
+"""`python -m benchmarks` runs all, prints one table and writes benchmarks/results.json."""
+
+import json
+from pathlib import Path
+
+from benchmarks import rollout, store
+from benchmarks.entry import print_table
+
+entries = [entry for module in (rollout, store) for entry in module.measure()]
+print_table(entries)
+results = Path(__file__).parent / "results.json"
+results.write_text(json.dumps([entry.document() for entry in entries], indent=1) + "\n")
+print(f"written to {results.relative_to(Path.cwd())}")
