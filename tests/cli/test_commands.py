@@ -68,13 +68,8 @@ class TestLaunch:
         ]
         document = ask("launch", "quick-start", *faults, exit_code=2)
         assert document["error"] == result.stderr.strip()
-        assert document["problems"] == [
-            {"path": "", "message": "rollout_batch_size=100 is not a multiple of group_size=8; use 96 or 104"},
-            {"path": "", "message": "warmup_steps=200 is above steps=100; use at most 100"},
-        ] or [problem["path"] for problem in document["problems"]] == [
-            "rollout.rollout_batch_size",
-            "optimizer.warmup_steps",
-        ]
+        paths = [problem["path"] for problem in document["problems"]]
+        assert paths == ["rollout.rollout_batch_size", "optimizer.warmup_steps"]
         assert reads.list_runs(db) == []
 
     @pytest.mark.parametrize(
