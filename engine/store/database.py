@@ -81,6 +81,10 @@ def open_database(
         if backend == "sqlite":
             engine = _sqlite_engine(parsed.database, shown, read_only=read_only, busy_seconds=busy_seconds)
         elif backend == "postgresql":
+            if parsed.drivername == "postgresql":
+                # SQLAlchemy's own default driver differs between its versions.
+                parsed = parsed.set(drivername="postgresql+psycopg")
+            # A connection that the server closed while it was idle is replaced before use.
             engine = create_engine(parsed, pool_pre_ping=True)
             if read_only:
                 engine = engine.execution_options(postgresql_readonly=True)

@@ -1,14 +1,18 @@
 """Reading curves."""
 
 from collections.abc import Mapping, Sequence
+from typing import TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 from sqlalchemy import Connection, String, bindparam, func, select
 
 from engine.store import schema
 from engine.store.database import Database
 from engine.store.numbers import join_number
 from engine.store.records import MetricTable
+
+_Number = TypeVar("_Number", np.int64, np.float64)
 
 _metric = schema.metric
 _RUN = bindparam("run", type_=String)
@@ -58,19 +62,22 @@ def metrics(
     """
     run_column: list[str] = []
     name_column: list[str] = []
-    steps: list[int] = []
-    values: list[float] = []
+    steps: list[NDArray[np.int64]] = []
+    values: list[NDArray[np.float64]] = []
     with db.read() as connection:
         for run_id in run_ids:
             cursor = after_step if isinstance(after_step, int) else after_step.get(run_id, -1)
             # A name at a time, so that each read is one stretch of the key (run, name, step) from the cursor on.
             for name in _names(connection, run_id) if names is None else names:
                 points = connection.execute(_POINTS, {"run": run_id, "name": name, "cursor": cursor}).all()
+                if not points:
+                    continue
+                step_column, value_column, kinds = zip(*points, strict=True)
                 run_column += [run_id] * len(points)
                 name_column += [name] * len(points)
-                steps += [point[0] for point in points]
-                values += [point[1] if point[1] is not None else join_number(None, point[2]) for point in points]
-    return MetricTable(run_column, name_column, np.array(steps, np.int64), np.array(values, np.float64))
+                steps.append(np.array(step_column, np.int64))
+                values.append(_numbers(value_column, kinds))
+    return MetricTable(run_column, name_column, _join(steps, np.int64), _join(values, np.float64))
 
 
 def metric_names(db: Database, run_ids: Sequence[str]) -> list[str]:
@@ -88,3 +95,14 @@ def last_metrics(db: Database, run_id: str) -> dict[str, float]:
 
 def _names(connection: Connection, run_id: str) -> list[str]:
     return list(connection.execute(_NAMES, {"run": run_id}).scalars())
+
+
+def _numbers(values: Sequence[float | None], kinds: Sequence[str]) -> NDArray[np.float64]:
+    numbers = np.array(values, np.float64)  # None becomes NaN
+    for position in np.flatnonzero(np.isnan(numbers)).tolist():
+        numbers[position] = join_number(None, kinds[position])
+    return numbers
+
+
+def _join(parts: list[NDArray[_Number]], kind: type[_Number]) -> NDArray[_Number]:
+    return np.concatenate(parts) if parts else np.empty(0, kind)

@@ -98,8 +98,13 @@ def write_event(
     level: Level = "info",
     at: datetime | None = None,
 ) -> None:
-    """Store an event, with the time `at` (default: now)."""
+    """Store an event, with the time `at` (default: now).
+
+    Raises:
+        StoreError: if there is no such run.
+    """
     with db.write() as connection:
+        _touch_run(connection, run_id, None)
         connection.execute(
             insert(schema.event).values(
                 run_id=run_id,
@@ -150,7 +155,7 @@ def mark_best(db: Database, run_id: str, step: int) -> None:
 
 
 def discard_after(db: Database, run_id: str, step: int) -> None:
-    """Remove what a run stored beyond `step`, before it resumes from there: one line, nothing shifted (S13).
+    """Remove what a run stored beyond `step`, before it resumes from there: one line, nothing shifted.
 
     Metrics, groups, evaluations and checkpoints go; events stay, they are history. The run's step and the
     `from_step` of its live attempt become `step`.
@@ -170,7 +175,7 @@ def discard_after(db: Database, run_id: str, step: int) -> None:
 
 
 def _touch_run(connection: Connection, run_id: str, attempt_id: int | None, step: int | None = None) -> None:
-    """Set the run's step, and refuse a process whose attempt has been declared over (J10: it must not write)."""
+    """Set the run's step, and refuse a process whose attempt has been declared over."""
     run, attempt = schema.run, schema.attempt
     if attempt_id is not None:
         live = select(attempt.c.attempt_id).where(
@@ -180,7 +185,10 @@ def _touch_run(connection: Connection, run_id: str, attempt_id: int | None, step
         if connection.execute(live.with_for_update(read=True)).scalar() is None:
             raise StoreError(f"attempt={attempt_id} of run={run_id} is over; nothing more may be written by it")
     if step is None:
-        found = connection.execute(select(run.c.run_id).where(run.c.run_id == run_id)).scalar() is not None
+        # Locked on PostgreSQL: one writer of a run at a time, so that event ids grow in the order of commits,
+        # which a page's cursor relies on.
+        look = select(run.c.run_id).where(run.c.run_id == run_id).with_for_update()
+        found = connection.execute(look).scalar() is not None
     else:
         found = connection.execute(update(run).where(run.c.run_id == run_id).values(step=step)).rowcount > 0
     if not found:

@@ -78,8 +78,7 @@ def open_from_elsewhere(url: str, folder: Path, together: Barrier) -> None:
     open_database(url).close()
 
 
-def test_four_processes_that_open_a_new_store_at_once_all_succeed(tmp_path: Path):
-    url = f"sqlite:///{tmp_path / 'runs.db'}"
+def test_four_processes_that_open_a_new_store_at_once_all_succeed(url: str, tmp_path: Path):
     together = FORK.Barrier(4)
     processes = [FORK.Process(target=open_from_elsewhere, args=(url, tmp_path, together)) for _ in range(4)]
     for process in processes:

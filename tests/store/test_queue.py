@@ -56,7 +56,6 @@ def test_runs_are_counted_from_one(db: Database):
 
 
 def test_a_name_used_twice_gives_two_runs(db: Database):
-    """S12."""
     first, second = (queue.enqueue(db, RunConfig(), name="same") for _ in range(2))
     assert first != second
     assert [run.run_id for run in reads.list_runs(db)] == [second, first]
@@ -68,7 +67,6 @@ def test_a_name_of_nothing_is_refused(db: Database):
 
 
 def test_a_launch_token_launches_once(db: Database):
-    """D10."""
     first = queue.enqueue(db, RunConfig(), name="x", launch_token="form-1")
     again = queue.enqueue(db, RunConfig(seed=1), name="y", launch_token="form-1")
     other = queue.enqueue(db, RunConfig(), name="x", launch_token="form-2")
@@ -162,6 +160,12 @@ def test_an_ended_run_cannot_be_stopped(db: Database, run_id: str):
     queue.transition(db, run_id, "succeeded")
     with pytest.raises(TransitionError, match="is succeeded and cannot become stopping"):
         queue.request_stop(db, run_id)
+
+
+def test_a_run_that_does_not_exist_cannot_be_stopped_resumed_or_archived(db: Database):
+    for action in (queue.request_stop, queue.requeue, queue.archive):
+        with pytest.raises(StoreError, match="run=nobody does not exist"):
+            action(db, "nobody")
 
 
 def test_a_run_that_is_gone_counts_as_asked_to_stop(db: Database):
