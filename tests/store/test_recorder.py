@@ -1,4 +1,5 @@
 import random
+import shutil
 import sqlite3
 import threading
 import time
@@ -21,8 +22,9 @@ from tests.store.filled import NOON, evaluation_record, step_record
 
 
 @pytest.fixture
-def db(tmp_path: Path) -> Iterator[Database]:
+def db(tmp_path: Path, migrated_file: Path) -> Iterator[Database]:
     """A store that gives up on a locked file at once, so that the recorder is what waits."""
+    shutil.copy(migrated_file, tmp_path / "runs.db")
     database = open_database(f"sqlite:///{tmp_path / 'runs.db'}", busy_seconds=0.02)
     yield database
     database.close()
