@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from sqlalchemy import Connection, delete, insert
+from sqlalchemy import Connection, delete, insert, select
 
 from engine.store import schema
 from engine.store.numbers import finite_or_none
@@ -24,7 +24,8 @@ def store_groups(
         return
     keys = store_problems(connection, (record.problem for record in groups))
     group_rows = [_group_row(run_id, step, index, keys[record.problem], record) for index, record in enumerate(groups)]
-    group_ids = _insert_with_ids(connection, group, group.c.group_id, group_rows)
+    returning = insert(group).returning(group.c.group_id, sort_by_parameter_order=True)
+    group_ids = list(connection.execute(returning, group_rows).scalars())
     members = [
         (group_id, index, record)
         for group_id, owner in zip(group_ids, groups, strict=True)
@@ -33,19 +34,18 @@ def store_groups(
     if not members:
         return
     completion = schema.completion
-    completion_rows = [_completion_row(*member) for member in members]
-    completion_ids = _insert_with_ids(connection, completion, completion.c.completion_id, completion_rows)
+    connection.execute(insert(completion), [_completion_row(*member) for member in members])
     if token_data:
-        token_rows = [
-            _token_row(completion_id, record)
-            for completion_id, (_, _, record) in zip(completion_ids, members, strict=True)
-        ]
-        connection.execute(insert(schema.completion_tokens), token_rows)
-
-
-def _insert_with_ids(connection: Connection, table: Any, id_column: Any, rows: list[dict[str, Any]]) -> list[int]:
-    statement = insert(table).returning(id_column, sort_by_parameter_order=True)
-    return list(connection.execute(statement, rows).scalars())
+        # Asked for afterwards: an insert that returns its ids is slower for this many rows.
+        placed = (
+            select(completion.c.completion_id, completion.c.group_id, completion.c.index)
+            .join(group, group.c.group_id == completion.c.group_id)
+            .where(group.c.run_id == run_id, group.c.step == step)
+        )
+        found = connection.execute(placed)
+        completion_ids = {(group_id, index): completion_id for completion_id, group_id, index in found}
+        rows = [_token_row(completion_ids[group_id, index], record) for group_id, index, record in members]
+        connection.execute(insert(schema.completion_tokens), rows)
 
 
 def _group_row(run_id: str, step: int, index: int, problem_key: int, record: GroupRecord) -> dict[str, Any]:
