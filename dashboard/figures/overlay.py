@@ -9,8 +9,11 @@ import plotly.graph_objects as go
 
 from dashboard.figures import style
 from dashboard.figures.colours import run_colour, run_dash
-from dashboard.figures.lines import MIB, lone, metric_of, steps_of
+from dashboard.figures.lines import MIB, lone, metric_of, share_range, steps_of
 from dashboard.figures.points import Points, drawable
+
+# More names than this leave no room for the curves; the table beneath the charts then is the legend.
+LEGEND_LIMIT = 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +31,7 @@ def overlay_figure(
     name: str,
     *,
     x_title: str = "step",
-    height: int = 300,
+    height: int = 320,
 ) -> go.Figure:
     """Return one metric of several runs.
 
@@ -53,8 +56,13 @@ def overlay_figure(
         figure.add_trace(_trace(raw if smooth is None else smooth, run, unit, faint=False))
     if not figure.data:
         return style.say(figure, "None of these runs has logged this.")
-    if unit != "share" and not any((trace.y < 0).any() for trace in figure.data):
+    values = np.concatenate([trace.y for trace in figure.data])
+    if unit == "share":
+        figure.update_yaxes(range=share_range(values))
+    elif not (values < 0).any():
         figure.update_yaxes(rangemode="tozero")
+    if len(lines) > LEGEND_LIMIT:
+        style.without_legend(figure)
     return style.remark(figure, style.not_drawn(lost))
 
 

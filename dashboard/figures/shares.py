@@ -67,7 +67,7 @@ def phases_figure(frame: pd.DataFrame, *, height: int = style.HEIGHT, limit: int
         )
     if not figure.data:
         return style.say(figure, "Nothing logged yet.")
-    figure.update_layout(barmode="stack", bargap=0.08)
+    figure.update_layout(barmode="stack", bargap=0)
     return _averaged(figure, size)
 
 

@@ -73,20 +73,10 @@ def say(figure: go.Figure, text: str) -> go.Figure:
 
 
 def remark(figure: go.Figure, text: str) -> go.Figure:
-    """Add a small remark at the upper right corner, where the legend ends, and return the figure."""
+    """Add a small remark beneath the title of the x axis, where it covers no data, and return the figure."""
     if text:
-        figure.add_annotation(
-            text=plain(text),
-            x=1,
-            y=0.99,
-            xref="paper",
-            yref="paper",
-            xanchor="right",
-            yanchor="top",
-            showarrow=False,
-            font={"size": 11},
-            name="remark",
-        )
+        title = figure.layout.xaxis.title.text or ""
+        figure.update_xaxes(title_text=f"{title}<br><i>{plain(text)}</i>")
     return figure
 
 

@@ -28,7 +28,7 @@ def test_a_smoothed_line_leaves_its_raw_one_faintly_visible() -> None:
 
 def test_non_finite_points_of_all_runs_are_counted() -> None:
     figure = overlay_figure(frame(value=[float("nan"), 0.3, float("inf")]), [A, B], "reward")
-    assert figure.layout.annotations[0].text == "2 non-finite points not drawn"
+    assert figure.layout.xaxis.title.text == "step<br><i>2 non-finite points not drawn</i>"
 
 
 def test_without_data_it_says_so() -> None:

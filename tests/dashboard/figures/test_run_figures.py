@@ -63,7 +63,7 @@ def test_rewards_above_one_are_not_percent() -> None:
 def test_non_finite_points_are_left_out_and_said() -> None:
     figure = reward_figure(tidy(reward={1: 0.25, 2: NAN, 3: float("inf"), 4: 0.5}))
     np.testing.assert_array_equal(trace(figure, "reward").y, [0.25, NAN, NAN, 0.5])
-    assert notes(figure) == ["2 non-finite points not drawn"]
+    assert figure.layout.xaxis.title.text == "step<br><i>2 non-finite points not drawn</i>"
 
 
 def test_a_point_carries_its_step() -> None:
@@ -123,7 +123,7 @@ def test_phases_stack_only_what_was_timed() -> None:
 def test_many_steps_are_averaged_and_said() -> None:
     figure = phases_figure(tidy(time__rollout=dict.fromkeys(range(1, 1001), 1.0)))
     assert len(figure.data[0].x) == 500
-    assert notes(figure) == ["each point is the mean of 2 steps"]
+    assert figure.layout.xaxis.title.text == "step<br><i>each point is the mean of 2 steps</i>"
 
 
 def test_zoom_and_hidden_series_outlive_new_data() -> None:

@@ -1,0 +1,46 @@
+// Draws one plotly figure and keeps it: new data goes into the same drawing, so zoom, hidden series and the
+// hover stay. (st.plotly_chart makes a new drawing whenever the data change.)
+
+const WAIT_MS = 50
+const PATIENCE_MS = 30000
+
+async function library() {
+  for (let waited = 0; !window.Plotly; waited += WAIT_MS) {
+    if (waited > PATIENCE_MS) throw new Error("The drawing library has not arrived; reload the page.")
+    await new Promise((resolve) => setTimeout(resolve, WAIT_MS))
+  }
+  return window.Plotly
+}
+
+const CONFIG = {
+  responsive: true,
+  displaylogo: false,
+  doubleClick: "reset",
+  showTips: false,
+  modeBarButtons: [["toImage", "resetScale2d"]],
+}
+
+export default async function ({ data, parentElement, setTriggerValue }) {
+  let place = parentElement.querySelector(".grpo-plot")
+  if (!place) {
+    place = document.createElement("div")
+    place.className = "grpo-plot"
+    parentElement.appendChild(place)
+  }
+  place.wanted = data.figure
+  place.pick = (picked) => setTriggerValue("pick", picked)
+  const Plotly = await library()
+  if (place.drawn !== place.wanted) {
+    place.drawn = place.wanted
+    const figure = JSON.parse(place.wanted)
+    await Plotly.react(place, figure.data, figure.layout, CONFIG)
+  }
+  if (!place.listens) {
+    place.listens = true
+    place.on("plotly_click", ({ points }) => {
+      const picked = points.map((point) => point.customdata).find((value) => value !== undefined && value !== null)
+      if (picked !== undefined) place.pick(picked)
+    })
+  }
+  return () => Plotly.purge(place)
+}

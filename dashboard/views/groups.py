@@ -1,0 +1,45 @@
+"""Groups: the completions of one prompt, what each earned and why."""
+
+import streamlit as st
+
+from dashboard.components.completions import draw_group
+from dashboard.components.group_list import pick_group, pick_step
+from dashboard.components.navigation import asked_number, open_run
+from dashboard.components.plot import plot_library
+from dashboard.components.run_picker import pick_run
+from dashboard.data import store
+from engine.store.reads import completions, steps_with_groups
+from engine.store.records import Run
+from engine.store.status import LIVE
+
+db = store()
+
+
+def nothing_yet(run: Run) -> None:
+    if run.config.get("logging", {}).get("completions") is False:
+        st.info("This run was launched with logging.completions=false, so no group is stored.")
+    elif run.status in LIVE or run.status == "queued":
+        st.info("No groups yet: they appear with the first step.")
+        st.fragment(lambda: st.rerun() if steps_with_groups(db, run.run_id) else None, run_every="2s")()
+    else:
+        st.info("This run ended before its first step, so it has no groups.")
+
+
+def page(run: Run) -> None:
+    steps = steps_with_groups(db, run.run_id)
+    if not steps:
+        nothing_yet(run)
+        return
+    step = pick_step(db, run, steps, asked_number("step"))
+    group = pick_group(db, run, step, asked_number("group"))
+    if group is not None:
+        draw_group(group, completions(db, group.group_id), run.config)
+
+
+plot_library()
+st.title("Groups")
+chosen = pick_run(db)
+if chosen is not None:
+    if st.button("To the charts of this run", icon=":material/show_chart:", type="tertiary"):
+        open_run(chosen.run_id)
+    page(chosen)
