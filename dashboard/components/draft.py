@@ -1,0 +1,167 @@
+"""A run being put together: what was chosen and typed, and what it comes to."""
+
+import json
+import shlex
+import uuid
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+from dashboard.components.entry import Entry, entry_of, number_text, read_entry
+from engine.config import Field, RunConfig, diff, fields, leaves, nest, parse_config
+from engine.errors import ConfigError, FieldProblem
+from engine.presets import load_preset
+
+MOST_SEEDS = 20
+
+
+@dataclass(frozen=True)
+class Draft:
+    """The form's contents. `base` is what the form was filled from; `parent` the (run id, step) of a fork.
+
+    `token` belongs to one launch: the store queues what carries it once, however often it is sent.
+    """
+
+    base: RunConfig
+    entries: dict[str, Entry]
+    name: str
+    preset: str | None = None
+    sentence: str = ""
+    parent: tuple[str, int] | None = None
+    parent_name: str = ""
+    seeds: str = "1"
+    token: str = field(default_factory=lambda: uuid.uuid4().hex)
+
+    @cached_property
+    def checked(self) -> "Checked":
+        """What the entries come to."""
+        return _check(self)
+
+
+@dataclass(frozen=True)
+class Checked:
+    """A config, or the reasons why there is none. `problems` is in the order of the form."""
+
+    config: RunConfig | None
+    n_seeds: int
+    problems: tuple[FieldProblem, ...]
+
+    def at(self, path: str) -> tuple[str, ...]:
+        """Return the messages that belong under one field."""
+        return tuple(problem.message for problem in self.problems if problem.path == path)
+
+
+def draft_from_preset(name: str) -> Draft:
+    """Open the form with a preset."""
+    preset = load_preset(name)
+    entries = _entries(preset.config)
+    return Draft(base=preset.config, entries=entries, name=name, preset=name, sentence=preset.sentence)
+
+
+def draft_from_run(config: RunConfig, run_id: str, step: int, name: str, preset: str | None) -> Draft:
+    """Open the form with the config of a run that is to be forked after `step` steps."""
+    return Draft(
+        base=config,
+        entries=_entries(config),
+        name=f"{name}@{step}",
+        preset=preset,
+        parent=(run_id, step),
+        parent_name=name,
+    )
+
+
+def with_entry(draft: Draft, path: str, entry: Entry) -> Draft:
+    """Return the draft with one field changed."""
+    return replace(draft, entries={**draft.entries, path: entry})
+
+
+def with_new_token(draft: Draft) -> Draft:
+    """Return the draft ready for another launch."""
+    return replace(draft, token=uuid.uuid4().hex)
+
+
+def differences(draft: Draft) -> dict[str, tuple[Any, Any]]:
+    """Return what differs from the preset or the forked run: path → (there, here); nothing while it is not valid."""
+    config = draft.checked.config
+    return diff(draft.base, config) if config else {}
+
+
+def command(draft: Draft) -> str:
+    """Return the command that launches the same runs, one option a line."""
+    verb = ["fork", f"{draft.parent[0]}@{draft.parent[1]}"] if draft.parent else ["launch", str(draft.preset)]
+    options = [["--set", f"{path}={_assignable(value)}"] for path, (_, value) in differences(draft).items()]
+    if draft.checked.n_seeds > 1:
+        options.append(["--seeds", str(draft.checked.n_seeds)])
+    if draft.name.strip() and draft.name != draft.preset:
+        options.append(["--name", draft.name.strip()])
+    return " \\\n  ".join(shlex.join(words) for words in [["grpo-lab", *verb], *options])
+
+
+def seeded(draft: Draft) -> list[tuple[str, RunConfig]]:
+    """Return (name, config) of each run to launch: one per seed, counting up from the seed in the form."""
+    config, n_seeds = draft.checked.config, draft.checked.n_seeds
+    if config is None:
+        return []
+    seeds = range(config.seed, config.seed + n_seeds)
+    name = draft.name.strip()
+    return [(f"{name} seed {seed}" if n_seeds > 1 else name, _with_seed(config, seed)) for seed in seeds]
+
+
+def _entries(config: RunConfig) -> dict[str, Entry]:
+    values = dict(leaves(config))
+    return {each.path: entry_of(each, values[each.path]) for each in fields()}
+
+
+def _check(draft: Draft) -> Checked:
+    read = {each.path: read_entry(each, draft.entries[each.path]) for each in fields()}
+    problems = [value for value in read.values() if isinstance(value, FieldProblem)]
+    config = None
+    if not problems:
+        try:
+            config = parse_config(nest(read))
+        except ConfigError as error:
+            problems = list(error.problems)
+    n_seeds, seed_problems = _read_seeds(draft.seeds)
+    others = (*_name_problems(draft), *seed_problems, *_fork_problems(draft, config))
+    problems = sorted((*others, *problems), key=lambda problem: _ORDER.get(problem.path, -1))
+    return Checked(None if problems else config, n_seeds, tuple(problems))
+
+
+def _read_seeds(text: str) -> tuple[int, tuple[FieldProblem, ...]]:
+    if text.strip().isdecimal() and 1 <= int(text) <= MOST_SEEDS:
+        return int(text), ()
+    message = f"seeds={text or '(empty)'} is not a number of runs; write it as 3 (1 to {MOST_SEEDS})"
+    return 1, (FieldProblem("seeds", message),)
+
+
+def _name_problems(draft: Draft) -> tuple[FieldProblem, ...]:
+    if draft.name.strip():
+        return ()
+    return (FieldProblem("name", f"name is empty; give the run a name, such as {draft.preset or 'my run'}"),)
+
+
+def _fork_problems(draft: Draft, config: RunConfig | None) -> tuple[FieldProblem, ...]:
+    if draft.parent is None or config is None or config.grpo.steps > draft.parent[1]:
+        return ()
+    steps, step = config.grpo.steps, draft.parent[1]
+    message = f"grpo.steps={steps} leaves nothing to do: the fork goes on after step {step}; use at least {step + 1}"
+    return (FieldProblem("grpo.steps", message),)
+
+
+def _with_seed(config: RunConfig, seed: int) -> RunConfig:
+    return parse_config({**config.model_dump(), "seed": seed})
+
+
+def _assignable(value: Any) -> str:
+    """A value as `--set` reads it back."""
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return number_text(value)
+    return value if isinstance(value, str) else json.dumps(value)
+
+
+_ORDER: dict[str, int] = {each.path: number for number, each in enumerate(fields())}
+
+
+def field_at(path: str) -> Field:
+    """Return the field with this dotted path."""
+    return fields()[_ORDER[path]]

@@ -1,0 +1,143 @@
+"""The form of a run, made from the fields of RunConfig, each with its problems right under it.
+
+Entries live in the draft, which outlasts the widgets: Streamlit forgets a widget when its page is left.
+"""
+
+from collections.abc import Iterable
+from typing import Any
+
+import streamlit as st
+
+from dashboard.components.draft import Draft, draft_from_preset, field_at, with_entry
+from dashboard.components.markdown import escape_markdown
+from engine.config import Field, RunConfig, fields
+
+DRAFT = "new_run_draft"
+_KEY = "new_run:"
+
+COMMON = (
+    "optimizer.learning_rate",
+    "grpo.steps",
+    "rollout.rollout_batch_size",
+    "rollout.group_size",
+    "rollout.max_tokens",
+    "rollout.temperature",
+    "grpo.loss_type",
+    "grpo.baseline",
+    "grpo.use_std_normalization",
+    "grpo.aggregation",
+    "prompt.name",
+    "seed",
+)
+LABELS = {
+    "prompt.name": "Prompt",
+    "model.name": "Model",
+    "task.name": "Task",
+    "optimizer.name": "Optimizer",
+    "optimizer.learning_rate": "Learning rate",
+    "grpo.use_std_normalization": "Std normalization",
+}
+# Sections whose title is not just their name with a capital.
+TITLES = {"grpo": "GRPO"}
+
+
+def current_draft() -> Draft:
+    """Return what is in the form; the quick start where nothing was begun."""
+    if DRAFT not in st.session_state:
+        st.session_state[DRAFT] = draft_from_preset("quick-start")
+    draft: Draft = st.session_state[DRAFT]
+    return draft
+
+
+def put_draft(draft: Draft) -> None:
+    """Fill the form from `draft`. Call it before the form is drawn, or from a callback."""
+    st.session_state[DRAFT] = draft
+    for key in [key for key in st.session_state if str(key).startswith(_KEY)]:
+        del st.session_state[key]
+
+
+def keep_draft(draft: Draft) -> None:
+    """Store a draft that differs only where its widgets already show it."""
+    st.session_state[DRAFT] = draft
+
+
+def common_fields(draft: Draft) -> None:
+    """Draw the fields that most runs change."""
+    _grid([field_at(path) for path in COMMON], draft, "common")
+
+
+def other_sections(draft: Draft) -> None:
+    """Draw the remaining fields, one fold per section; a fold that hides a problem is marked."""
+    sections: dict[str, list[Field]] = {}
+    for field in fields():
+        if field.path not in COMMON:
+            sections.setdefault(field.section, []).append(field)
+    st.caption("More settings")
+    with st.container(gap="xxsmall"):
+        for section, members in sections.items():
+            faulty = any(draft.checked.at(member.path) for member in members)
+            with st.expander(
+                f"{_title(section)}: {_about(section)}",
+                key=f"fold_{section}",
+                icon=":material/error:" if faulty else None,
+                type="compact",
+            ):
+                _grid(members, draft, section)
+
+
+def problem_lines(messages: Iterable[str]) -> None:
+    """Draw what is wrong, in words besides the colour."""
+    for message in messages:
+        st.markdown(f":small[:red[:material/error: {escape_markdown(message)}]]")
+
+
+def label_of(field: Field) -> str:
+    """Return the words over a field."""
+    return LABELS.get(field.path, field.key.replace("_", " ").capitalize())
+
+
+def help_of(field: Field) -> str:
+    """Return sentence, range and unit, and the name under which the command line knows the field."""
+    ranges = f" Range: {escape_markdown(field.range_text)}." if field.range_text else ""
+    return f"{field.sentence}{ranges} `{field.path}`"
+
+
+def _grid(members: list[Field], draft: Draft, name: str) -> None:
+    grid = st.grid(min_column_width=185, key=f"grid_{name}")
+    for field in members:
+        with grid.cell():
+            _input(field, draft)
+            problem_lines(draft.checked.at(field.path))
+
+
+def _input(field: Field, draft: Draft) -> None:
+    key = _KEY + field.path
+    if key not in st.session_state:
+        st.session_state[key] = draft.entries[field.path]
+    common: dict[str, Any] = {"key": key, "help": help_of(field), "on_change": _keep, "args": (field.path,)}
+    if field.kind == "bool":
+        st.selectbox(label_of(field), (True, False), format_func=lambda on: "on" if on else "off", **common)
+    elif field.kind == "choice":
+        st.selectbox(label_of(field), field.choices, **common)
+    elif field.kind == "choices":
+        st.multiselect(label_of(field), field.choices, **common)
+    else:
+        placeholder = "empty" if field.optional else None
+        st.text_input(label_of(field), placeholder=placeholder, live="400ms", autocomplete="off", **common)
+
+
+def _keep(path: str) -> None:
+    keep_draft(with_entry(current_draft(), path, st.session_state[_KEY + path]))
+
+
+def _title(section: str) -> str:
+    return TITLES.get(section, section.capitalize())
+
+
+def _about(section: str) -> str:
+    annotation = RunConfig.model_fields[section].annotation
+    sentence = (annotation.__doc__ or "") if annotation else ""
+    first = sentence.split(" ", 1)[0]
+    return (sentence if any(letter.isupper() for letter in first[1:]) else sentence[:1].lower() + sentence[1:]).rstrip(
+        "."
+    )
