@@ -1,8 +1,8 @@
-"""What the array API leaves out: a type for the signatures, and three things that every caller needs."""
+"""What the array API leaves out: a type for the signatures, and what several modules need."""
 
 from typing import Any, TypeAlias
 
-from array_api_compat import array_namespace, size
+from array_api_compat import array_namespace
 
 Array: TypeAlias = Any
 """A numpy array or a torch tensor. The standard has no type for it yet."""
@@ -27,8 +27,3 @@ def detached(array: Array) -> Array:
 def per_token(rows: Array) -> Array:
     """Return one value per row, (B,), as a column (B, 1) that broadcasts over tokens; (B, T) stays."""
     return rows[:, None] if rows.ndim == 1 else rows
-
-
-def count(array: Array) -> int:
-    """Return the number of elements."""
-    return int(size(array) or 0)

@@ -21,7 +21,8 @@ class TransformersEngine:
     - `end_token_ids`: what ends a completion; by default the end ids of the generation config and the tokenizer's.
     - `max_rows`: largest batch; more rows are sampled in turn. What a row gets does not depend on it.
     - `shrink_at`: rows that have ended leave the batch once they are this fraction of it; None keeps them to the
-      end. Leaving copies the cache of the rows that stay, about as much work as one or two tokens for them.
+      end. Leaving copies the cache of the rows that stay. For tiny-math, an eighth or less costs the least: with
+      128 rows of 19 tokens on average and 38 at most, 0.6 of what keeping them costs.
 
     Same prompts, `n`, parameters and seed give the same completions, bit for bit, on one CPU with one thread count.
     """
@@ -58,14 +59,16 @@ class TransformersEngine:
         owners = [index for index in range(len(prompts)) for _ in range(n)]
         completions: list[Completion] = []
         training = self._model.training
-        self._model.eval()
+        if training:
+            self._model.eval()
         try:
             with torch.inference_mode(), grouped_attention_in(self._model):
                 for start in range(0, len(owners), self._max_rows):
                     chunk = owners[start : start + self._max_rows]
                     completions += self._sample(prompts, chunk, sampling, generator)
         finally:
-            self._model.train(training)
+            if training:
+                self._model.train()
         return [completions[index * n : (index + 1) * n] for index in range(len(prompts))]
 
     def _sample(
@@ -81,7 +84,7 @@ class TransformersEngine:
         rows = Rows(len(owners), sampling, self.end_token_ids, stops, device)
         # Drawn on the CPU, a row at a time: the same numbers on every device and for every size of batch.
         uniforms = torch.rand((len(owners), sampling.max_tokens), dtype=torch.float64, generator=generator).to(device)
-        banned = torch.tensor(self.end_token_ids, device=device)
+        banned = torch.tensor(self.end_token_ids, dtype=torch.int64, device=device)
 
         distinct = sorted(set(owners))
         input_ids, mask = self._left_padded([prompts[index] for index in distinct], sampling.max_tokens)

@@ -257,6 +257,12 @@ def test_end_ids_come_from_the_generation_config_and_the_tokenizer(model, tokeni
     assert TransformersEngine(model, tokenizer).end_token_ids == (0, 1)
 
 
+def test_without_end_tokens_only_length_and_stop_strings_end(model, tokenizer):
+    engine = TransformersEngine(model, tokenizer, end_token_ids=())
+    (group,) = engine.generate([[5]], n=8, sampling=SamplingParams(max_tokens=6, min_tokens=3), seed=0)
+    assert {completion.finish_reason for completion in group} == {"length"}
+
+
 def test_what_cannot_be_sampled_is_refused_in_words(model, tokenizer):
     engine = TransformersEngine(model, tokenizer)
     sampling = SamplingParams(max_tokens=100)
