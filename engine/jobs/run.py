@@ -103,7 +103,6 @@ def _train(db: Database, run: Run, attempt_id: int, threads: int, stop: StopFlag
     from engine.training.setup import StartPoint
 
     beginning = find_beginning(db, run)
-    say(beginning.describe())
     writes.discard_after(db, run.run_id, beginning.step)
     recorder = LoggedRecorder(db, run.run_id, attempt_id=attempt_id, total_steps=run.total_steps)
     try:
