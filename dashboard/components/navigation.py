@@ -12,6 +12,8 @@ import streamlit as st
 
 RUNS, NEW_RUN, RUN, GROUPS, COMPARE = (f"views/{name}.py" for name in ("runs", "new_run", "run", "groups", "compare"))
 
+_GOAL = "page_asked_for"
+
 _TITLES = {
     RUNS: ("Runs", ":material/list:"),
     NEW_RUN: ("New run", ":material/add:"),
@@ -25,9 +27,7 @@ def pages() -> list[st.Page]:
     """Return the pages in the order of the menu; Runs is the first and the default."""
     folder = Path(__file__).parent.parent
     return [
-        st.Page(folder / path, title=title, icon=icon, default=path == RUNS)
-        for path, (title, icon) in _TITLES.items()
-        if (folder / path).exists()
+        st.Page(folder / path, title=title, icon=icon, default=path == RUNS) for path, (title, icon) in _TITLES.items()
     ]
 
 
@@ -50,28 +50,42 @@ def asked_number(name: str) -> int | None:
 
 def open_runs() -> NoReturn:
     """Go to the page Runs."""
-    st.switch_page(RUNS)
+    _ask_for(RUNS)
 
 
 def open_run(run_id: str) -> NoReturn:
     """Go to the page of one run."""
-    st.switch_page(RUN, query_params={"run": run_id})
+    _ask_for(RUN, run=run_id)
 
 
 def open_groups(run_id: str, step: int | None = None, group: int | None = None) -> NoReturn:
     """Go to the groups of one step of a run, or to one group of it."""
-    st.switch_page(GROUPS, query_params=_given(run=run_id, step=step, group=group))
+    _ask_for(GROUPS, run=run_id, step=step, group=group)
 
 
 def open_compare(run_ids: Iterable[str]) -> NoReturn:
     """Go to the page on which runs lie over one another."""
-    st.switch_page(COMPARE, query_params={"runs": ",".join(run_ids)})
+    _ask_for(COMPARE, runs=",".join(run_ids))
 
 
 def open_new_run(fork: str | None = None, step: int | None = None) -> NoReturn:
     """Go to the form, filled from a run to fork if one is given."""
-    st.switch_page(NEW_RUN, query_params=_given(fork=fork, step=step))
+    _ask_for(NEW_RUN, fork=fork, step=step)
 
 
-def _given(**values: str | int | None) -> dict[str, str]:
-    return {name: str(value) for name, value in values.items() if value is not None}
+def follow() -> None:
+    """Go where one of the functions above asked to go. The shell calls it before it runs a page."""
+    page, parameters = st.session_state.pop(_GOAL, (None, {}))
+    if page is not None:
+        st.switch_page(page, query_params=parameters)
+
+
+def _ask_for(page: str, **parameters: str | int | None) -> NoReturn:
+    """Ask for a page and run the whole script, which goes there.
+
+    Not at once: a switch out of a fragment races with the fragment's timer. A refresh that still names the old
+    page and arrives after the switch leaves the new page blank. The whole script ends the timer first.
+    """
+    given = {name: str(value) for name, value in parameters.items() if value is not None}
+    st.session_state[_GOAL] = (page, given)
+    st.rerun()
