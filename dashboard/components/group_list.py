@@ -10,7 +10,7 @@ import streamlit as st
 
 from dashboard.frames.groups import FILTERS, SORTS, Filter, filtered, group_table, nearest, neighbours, ordered
 from engine.store.database import Database
-from engine.store.reads import get_run, groups
+from engine.store.reads import get_run, groups, steps_with_groups
 from engine.store.records import GroupRow, Run
 from engine.store.status import LIVE
 
@@ -66,7 +66,9 @@ def _follow_switch(db: Database, run: Run, step: int, *, following: bool) -> Non
 
 def _watch(db: Database, run: Run, step: int) -> None:
     current = get_run(db, run.run_id)
-    if current is None or current.step > step or current.status != run.status:
+    if current is None or current.status != run.status:
+        st.rerun()
+    if current.step > step and steps_with_groups(db, run.run_id)[-1] > step:
         st.rerun()
 
 

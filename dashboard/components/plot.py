@@ -36,7 +36,7 @@ def plot(key: str, version: Hashable, draw: Callable[[], go.Figure]) -> Any | No
     kept: dict[str, tuple[Hashable, str, int]] = st.session_state.setdefault(_KEPT, {})
     if key not in kept or kept[key][0] != version:
         figure = draw()
-        kept[key] = version, str(figure.to_json()), int(figure.layout.height)
+        kept[key] = version, str(figure.to_json(remove_uids=False)), int(figure.layout.height)
     _, spec, height = kept[key]
     result = _plot(key=f"plot:{key}", data={"figure": spec}, height=height, on_pick_change=_seen)
     return result.pick

@@ -1,0 +1,161 @@
+from pathlib import Path
+from typing import Any
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from engine.store import queue, writes
+from engine.store.database import Database, open_database
+from engine.types import StepRecord
+from tests.dashboard.open_page import figures, filled, open_page
+from tests.store.filled import small_config
+
+
+@pytest.fixture
+def db(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Database:
+    monkeypatch.setenv("GRPO_LAB_DATABASE_URL", f"sqlite:///{tmp_path / 'runs.db'}")
+    return open_database()
+
+
+def drawn(at: AppTest) -> dict[str, dict[str, Any]]:
+    """Return the figures by the metric of their first trace."""
+    return {figure["data"][0]["uid"] if figure["data"] else "": figure for figure in figures(at)}
+
+
+def words(at: AppTest) -> str:
+    shown = [*at.caption, *at.info, *at.warning, *at.error, *at.markdown]
+    return "\n".join(element.value for element in shown)
+
+
+def test_an_empty_store_says_where_to_start(db) -> None:
+    at = open_page("run")
+    assert "There are no runs yet" in at.info[0].value
+    assert not drawn(at)
+
+
+def test_an_unknown_run_is_named_and_another_is_offered(db) -> None:
+    filled(db)
+    at = open_page("run", run="no*such")
+    assert "no\\*such" in at.error[0].value
+    assert at.selectbox[0].options
+
+
+def test_a_run_shows_its_head_and_nine_charts(db) -> None:
+    succeeded, *_ = filled(db)
+    at = open_page("run", run=succeeded)
+    facts = {metric.label: metric.value for metric in at.metric}
+    assert facts["Status"] == "✓ succeeded"
+    assert facts["Step"] == "20 of 20"
+    assert (facts["First accuracy"], facts["Best accuracy"], facts["Last accuracy"]) == ("25.0 %", "75.0 %", "75.0 %")
+    assert "Time left" not in facts
+    assert set(drawn(at)) == {
+        "reward",
+        "groups/all_correct-0",
+        "low-0",
+        "entropy",
+        "grad_norm",
+        "loss",
+        "clip_ratio/region_mean",
+        "time/rollout",
+        "memory/rss",
+    }
+
+
+def test_notes_say_why_the_loss_is_near_zero_and_the_clip_cannot_act(db) -> None:
+    succeeded, *_ = filled(db)
+    shown = words(open_page("run", run=succeeded))
+    assert "Near zero by construction" in shown
+    assert "Not active (on-policy)" in shown
+
+
+def test_buttons_that_cannot_act_are_disabled_with_the_reason(db) -> None:
+    succeeded, running, _ = filled(db)
+    ended = {button.label: button for button in open_page("run", run=succeeded).button}
+    assert ended["Stop"].disabled
+    assert "waits or runs" in ended["Stop"].help
+    assert ended["Resume"].disabled
+    live = {button.label: button for button in open_page("run", run=running).button}
+    assert not live["Stop"].disabled
+    assert "step 10" in live["Fork"].help
+
+
+def test_stop_asks_the_run_to_stop(db) -> None:
+    _, running, _ = filled(db)
+    at = open_page("run", run=running)
+    next(button for button in at.button if button.label == "Stop").click().run()
+    assert not at.exception
+    assert queue.stop_requested(db, running)
+    assert at.metric[0].value == "◑ stopping"
+
+
+def test_a_failed_run_shows_its_error_and_the_way_on(db) -> None:
+    *_, failed = filled(db)
+    at = open_page("run", run=failed)
+    assert "Failed at step 16" in at.error[0].value
+    assert "NonFiniteUpdateError: 5 updates in a row" in at.code[0].value
+    assert "Resume goes on from its checkpoint at step 10" in words(at)
+    assert "3 non-finite points not drawn" in drawn(at)["loss"]["layout"]["xaxis"]["title"]["text"]
+    assert at.title[0].value == "high \\<b\\>rate\\</b\\> \\$x\\$"
+
+
+def test_a_waiting_run_says_what_it_waits_for(db) -> None:
+    run_id = queue.enqueue(db, small_config(), name="waits")
+    at = open_page("run", run=run_id)
+    assert "no worker is running" in at.warning[0].value
+    assert all(figure["data"] == [] for figure in drawn(at).values())
+
+
+def test_new_steps_are_added_and_known_ones_not_read_again(db, monkeypatch) -> None:
+    _, running, _ = filled(db)
+    at = open_page("run", run=running)
+    before = drawn(at)["loss"]
+    cursors = []
+    from dashboard.components import follow
+
+    real = follow.metrics
+    monkeypatch.setattr(follow, "metrics", lambda *args: (cursors.append(args[3]), real(*args))[1])
+    writes.write_step(db, running, StepRecord(13, {"loss": 0.5, "reward": 0.5}))
+    at.run()
+    assert cursors == [{running: 9}]
+    assert drawn(at)["loss"]["data"][0]["x"] != before["data"][0]["x"]
+    assert drawn(at)["loss"]["layout"]["uirevision"] == before["layout"]["uirevision"]
+
+
+def test_a_click_on_a_point_opens_the_groups_of_its_step(db, monkeypatch) -> None:
+    succeeded, *_ = filled(db)
+    opened = []
+    monkeypatch.setattr(
+        "dashboard.components.charts.plot", lambda key, version, draw: 7 if key.endswith(":entropy") else None
+    )
+    monkeypatch.setattr("dashboard.components.navigation.open_groups", lambda *point: opened.append(point))
+    open_page("run", run=succeeded)
+    assert opened == [(succeeded, 7)]
+
+
+@pytest.mark.parametrize(
+    ("tab", "seen"),
+    [
+        ("Log", "The log cannot be read from here"),
+        ("Config", "What differs from the preset quick\\-start"),
+        ("Checkpoints", "Resume (above) goes on from step 10"),
+        ("Events", ""),
+        ("Every metric", "**Entropy**"),
+    ],
+)
+def test_every_tab_opens(db, tab, seen) -> None:
+    *_, failed = filled(db)
+    at = open_page("run", run=failed)
+    at.session_state["run_tab"] = tab
+    at.run()
+    assert not at.exception
+    assert seen in words(at)
+
+
+def test_the_tail_of_a_log_is_cut_at_a_line(tmp_path: Path) -> None:
+    from dashboard.components.run_tabs import tail
+
+    log = tmp_path / "attempt-1.log"
+    log.write_bytes(b"one\ntwo \xff\r 50%\r100%\nthree\n")
+    assert tail(log) == ("one\ntwo �\n 50%\n100%\nthree", False)
+    assert tail(log, most_bytes=10) == ("three", True)
+    assert tail(log, most_lines=2) == ("100%\nthree", True)
