@@ -34,7 +34,8 @@ def serve(worker: Worker, told_to_end: StopFlag, *, every: float = TICK_SECONDS)
 
 def main() -> int:
     """Serve the store's queue until SIGTERM or SIGINT; runs under way go on. Returns the exit code."""
-    logging.basicConfig(level=logging.INFO, stream=sys.stderr, format="%(message)s")
+    logging.basicConfig(stream=sys.stderr, format="%(message)s")
+    LOG.setLevel(logging.INFO)  # ours alone: migrations are talkative
     told_to_end = StopFlag()
     told_to_end.raise_on_signals()
     try:

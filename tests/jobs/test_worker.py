@@ -187,7 +187,7 @@ class TestEnds:
         worker = make_worker(db, machine)
         worker.tick(NOW)
         (attempt,) = reads.attempts(db, run_id)
-        queue.attempt_ended(db, attempt.attempt_id, outcome="failed", traceback="Traceback\n  x\nValueError: no\n")
+        queue.attempt_ended(db, attempt.attempt_id, outcome="failed", traceback="Traceback\nValueError: no\n", now=NOW)
         machine.end(1001, -9)
         worker.tick(seconds_later(5))
         assert statuses(db, run_id) == ["starting"]
