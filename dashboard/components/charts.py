@@ -100,11 +100,11 @@ def draw_chart(chart: Chart, followed: Followed, scope: str, config: RunConfig |
     """Draw one chart of one run and return the step that was just clicked, or None."""
     with st.container(border=True, height="stretch"):
         st.markdown(f"**{chart.title}**", help=definitions(chart.names))
-        step = plot(f"{scope}:{chart.key}", (scope, followed.version), lambda: chart.draw(followed.frame))
+        picked = plot(f"{scope}:{chart.key}", (scope, followed.version), lambda: chart.draw(followed.frame))
         note = chart.note(config) if config else ""
         if note:
             st.caption(note)
-    return int(step) if isinstance(step, int) and step > 0 else None
+    return picked.value if picked and picked.value > 0 else None
 
 
 def draw_charts(charts: Sequence[Chart], followed: Followed, scope: str, config: RunConfig | None) -> int | None:

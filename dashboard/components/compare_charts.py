@@ -15,7 +15,7 @@ from dashboard.components.run_table import accuracy_help
 from dashboard.components.status import status_text
 from dashboard.components.swatch import swatch
 from dashboard.figures.lines import metric_of
-from dashboard.figures.overlay import RunLine, overlay_figure
+from dashboard.figures.overlay import RunLine, overlay_figure, run_of
 from dashboard.frames.axes import NEEDED, TITLES, with_x
 from dashboard.frames.comparison import FINAL, config_differences, final_table, labels
 from dashboard.frames.smoothing import smoothed
@@ -44,8 +44,8 @@ def draw_overlays(runs: Sequence[Run], view: View, followed: Followed) -> tuple[
                 st.markdown(f"**{metric_of(name).title}**", help=definitions([name]))
                 draw = partial(_overlay, followed.frame, lines, name, view)
                 clicked.append(plot(f"compare:{name}", version, draw))
-    points = [point for point in clicked if isinstance(point, list) and len(point) == 2 and point[1] > 0]
-    return (str(points[0][0]), int(points[0][1])) if points else None
+    picked = next((pick for pick in clicked if pick and pick.value > 0), None)
+    return (run_of(picked.series), picked.value) if picked else None
 
 
 def _overlay(frame: pd.DataFrame, lines: Sequence[RunLine], name: str, view: View) -> go.Figure:

@@ -38,8 +38,8 @@ export default async function ({ data, parentElement, setTriggerValue }) {
   if (!place.listens) {
     place.listens = true
     place.on("plotly_click", ({ points }) => {
-      const picked = points.map((point) => point.customdata).find((value) => value !== undefined && value !== null)
-      if (picked !== undefined) place.pick(picked)
+      const point = points.find(({ customdata }) => customdata !== undefined && customdata !== null)
+      if (point) place.pick({ series: point.data.uid, value: point.customdata })
     })
   }
   return () => Plotly.purge(place)

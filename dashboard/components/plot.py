@@ -1,9 +1,9 @@
 """Drawing a plotly figure so that zoom and hidden series outlive new data, and a click comes back."""
 
 from collections.abc import Callable, Hashable
+from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
 
 import plotly.graph_objects as go
 import streamlit as st
@@ -28,8 +28,16 @@ def plot_library() -> None:
     _library(key="plot_library", height=1)
 
 
-def plot(key: str, version: Hashable, draw: Callable[[], go.Figure]) -> Any | None:
-    """Show a figure and return the `customdata` of the point that was just clicked, or None.
+@dataclass(frozen=True, slots=True)
+class Pick:
+    """A point that was clicked: the uid of its trace and its `customdata`, a step where steps are drawn."""
+
+    series: str
+    value: int
+
+
+def plot(key: str, version: Hashable, draw: Callable[[], go.Figure]) -> Pick | None:
+    """Show a figure and return the point that was just clicked, or None.
 
     The figure is drawn anew only where `version` differs from that of the last call with this key.
     """
@@ -39,7 +47,8 @@ def plot(key: str, version: Hashable, draw: Callable[[], go.Figure]) -> Any | No
         kept[key] = version, str(figure.to_json(remove_uids=False)), int(figure.layout.height)
     _, spec, height = kept[key]
     result = _plot(key=f"plot:{key}", data={"figure": spec}, height=height, on_pick_change=_seen)
-    return result.pick
+    picked = result.pick
+    return Pick(str(picked["series"]), int(picked["value"])) if picked else None
 
 
 def _seen() -> None:

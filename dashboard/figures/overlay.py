@@ -44,16 +44,19 @@ def overlay_figure(
         y_title="" if unit == "share" else unit, x_title=x_title, percent=unit == "share", height=height
     )
     lost = 0
+    traces = []
+    of_run = dict(iter(frame.groupby("run_id"))) if len(frame) else {}
     for run in lines:
-        rows = frame[frame["run_id"] == run.run_id].sort_values("step") if len(frame) else frame
-        if not len(rows):
+        if run.run_id not in of_run:
             continue
+        rows = of_run[run.run_id].sort_values("step")
         raw = drawable(rows["step"], rows["value"] / scale, rows["x"])
         lost += raw.non_finite
         smooth = drawable(rows["step"], rows["smooth"] / scale, rows["x"]) if "smooth" in rows else None
         if smooth is not None:
-            figure.add_trace(_trace(raw, run, unit, faint=True))
-        figure.add_trace(_trace(raw if smooth is None else smooth, run, unit, faint=False))
+            traces.append(_trace(raw, run, unit, faint=True))
+        traces.append(_trace(raw if smooth is None else smooth, run, unit, faint=False))
+    figure.add_traces(traces)
     if not figure.data:
         return style.say(figure, "None of these runs has logged this.")
     values = np.concatenate([trace.y for trace in figure.data])
@@ -66,14 +69,19 @@ def overlay_figure(
     return style.remark(figure, style.not_drawn(lost))
 
 
+def run_of(uid: str) -> str:
+    """Return the id of the run whose trace has this uid."""
+    return uid.partition(":")[0]
+
+
 def _trace(drawn: Points, run: RunLine, unit: str, *, faint: bool) -> go.Scatter:
     colour = run_colour(run.ordinal)
     few = np.isfinite(drawn.y).sum() <= 40
     return go.Scatter(
         x=drawn.x,
         y=drawn.y,
-        customdata=[[run.run_id, step] for step in steps_of(drawn).tolist()],
-        uid=f"{run.run_id}-{'raw' if faint else 'line'}",
+        customdata=steps_of(drawn),
+        uid=f"{run.run_id}:{'raw' if faint else 'line'}",
         name=style.plain(run.label),
         legendgroup=run.run_id,
         showlegend=not faint,

@@ -41,7 +41,7 @@ def sheet(*, y_title: str = "", x_title: str = "step", percent: bool = False, he
         hovermode="x unified",
         dragmode="zoom",
         uirevision="kept",
-        template="none",
+        template=go.layout.Template(),
     )
     figure.update_xaxes(title=axis_title(x_title), showgrid=False, zeroline=False, automargin=True, linecolor=FAINT)
     figure.update_xaxes(ticks="outside", tickcolor=FAINT, hoverformat=",.6~g")

@@ -4,6 +4,7 @@ from typing import Literal
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 Axis = Literal["step", "tokens", "minutes"]
 TITLES: dict[Axis, str] = {"step": "step", "tokens": "tokens sampled", "minutes": "minutes of training"}
@@ -17,11 +18,18 @@ def with_x(frame: pd.DataFrame, axis: Axis) -> pd.DataFrame:
     """
     if axis == "step":
         return frame.assign(x=frame["step"].astype(float))
-    rows = frame[frame["name"] == NEEDED[axis][0]].sort_values(["run_id", "step"])
-    rows = rows[np.isfinite(rows["value"])]
-    x = rows["value"] if axis == "tokens" else rows.groupby("run_id")["value"].cumsum() / 60
-    places = pd.DataFrame({"run_id": rows["run_id"], "step": rows["step"], "x": x.astype(float)})
-    placed = frame.merge(places, on=["run_id", "step"], how="left")
-    first = placed["run_id"].map(places.groupby("run_id")["step"].min().to_dict()).astype(float)
-    placed["x"] = placed["x"].mask(placed["step"].astype(float) < first, 0.0)
-    return placed[placed["x"].notna()].reset_index(drop=True)
+    x = pd.Series(np.nan, index=frame.index)
+    for _, run in frame.groupby("run_id"):
+        steps, places = _places(run, axis)
+        if len(steps):
+            at = np.searchsorted(steps, run["step"]).clip(max=len(steps) - 1)
+            known = np.where(steps[at] == run["step"], places[at], np.nan)
+            x.loc[run.index] = np.where(run["step"] < steps[0], 0.0, known)
+    return frame.assign(x=x)[x.notna()].reset_index(drop=True)
+
+
+def _places(run: pd.DataFrame, axis: Axis) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Return the steps of one run that have a place, ascending, and their places."""
+    rows = run[(run["name"] == NEEDED[axis][0]) & np.isfinite(run["value"])].sort_values("step")
+    values = rows["value"].to_numpy(dtype=np.float64)
+    return rows["step"].to_numpy(dtype=np.int64), values if axis == "tokens" else values.cumsum() / 60

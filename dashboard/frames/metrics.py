@@ -33,14 +33,16 @@ def merged(frame: pd.DataFrame, new: pd.DataFrame) -> tuple[pd.DataFrame, bool]:
         return frame, False
     if not len(frame):
         return new, True
-    known = new.merge(frame, on=KEYS, how="left", suffixes=("", "_known"), indicator=True)
+    recent = frame["step"] >= new["step"].min()
+    tail = frame[recent]
+    known = new.merge(tail, on=KEYS, how="left", suffixes=("", "_known"), indicator=True)
     same = (known["_merge"] == "both") & np.array(
         np.equal(known["value"], known["value_known"]) | (known["value"].isna() & known["value_known"].isna())
     )
     if same.all():
         return frame, False
-    both = pd.concat([frame, new], ignore_index=True)
-    return both.drop_duplicates(KEYS, keep="last", ignore_index=True), True
+    renewed = pd.concat([tail, new]).drop_duplicates(KEYS, keep="last")
+    return pd.concat([frame[~recent], renewed], ignore_index=True), True
 
 
 def without(frame: pd.DataFrame, run_ids: Collection[str]) -> pd.DataFrame:

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from dashboard.components.plot import Pick
 from dashboard.figures.colours import run_colour
 from engine.store import queue
 from engine.store.database import Database, open_database
@@ -92,7 +93,7 @@ def test_a_click_on_a_point_opens_the_groups_of_that_run(db, monkeypatch) -> Non
     opened = []
     monkeypatch.setattr(
         "dashboard.components.compare_charts.plot",
-        lambda key, version, draw: [second, 7] if key.endswith(":entropy") else None,
+        lambda key, version, draw: Pick(f"{second}:line", 7) if key.endswith(":entropy") else None,
     )
     monkeypatch.setattr("dashboard.components.navigation.open_groups", lambda *point: opened.append(point))
     open_page("compare", runs=f"{first},{second}")

@@ -4,6 +4,7 @@ from typing import Any
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from dashboard.components.plot import Pick
 from engine.store import queue, writes
 from engine.store.database import Database, open_database
 from engine.types import StepRecord
@@ -125,7 +126,8 @@ def test_a_click_on_a_point_opens_the_groups_of_its_step(db, monkeypatch) -> Non
     succeeded, *_ = filled(db)
     opened = []
     monkeypatch.setattr(
-        "dashboard.components.charts.plot", lambda key, version, draw: 7 if key.endswith(":entropy") else None
+        "dashboard.components.charts.plot",
+        lambda key, version, draw: Pick("entropy", 7) if key.endswith(":entropy") else None,
     )
     monkeypatch.setattr("dashboard.components.navigation.open_groups", lambda *point: opened.append(point))
     open_page("run", run=succeeded)

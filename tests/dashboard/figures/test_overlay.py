@@ -1,7 +1,7 @@
 import pandas as pd
 
 from dashboard.figures.colours import run_colour
-from dashboard.figures.overlay import RunLine, overlay_figure
+from dashboard.figures.overlay import RunLine, overlay_figure, run_of
 
 A, B = RunLine("aa", "quick, seed 0", 1), RunLine("bb", "<b>$x$</b>", 2)
 
@@ -15,7 +15,8 @@ def test_each_run_has_its_own_colour_and_an_escaped_label() -> None:
     figure = overlay_figure(frame(), [A, B], "reward", x_title="tokens")
     assert [trace.line.color for trace in figure.data] == [run_colour(1), run_colour(2)]
     assert figure.data[0].x.tolist() == [10, 20]
-    assert [list(point) for point in figure.data[0].customdata] == [["aa", 1], ["aa", 2]]
+    assert figure.data[0].customdata.tolist() == [1, 2]
+    assert run_of(figure.data[0].uid) == "aa"
     assert figure.data[1].name == "&lt;b&gt;&#36;x&#36;&lt;/b&gt;"
 
 
