@@ -122,7 +122,7 @@ def _check(draft: Draft) -> Checked:
         except ConfigError as error:
             problems = list(error.problems)
     n_seeds, seed_problems = _read_seeds(draft.seeds)
-    others = (*_name_problems(draft), *seed_problems, *_fork_problems(draft, config))
+    others = (*_name_problems(draft), *seed_problems, *_fork_problems(draft, read["grpo.steps"]))
     problems = sorted((*others, *problems), key=lambda problem: _ORDER.get(problem.path, -1))
     return Checked(None if problems else config, n_seeds, tuple(problems))
 
@@ -140,10 +140,10 @@ def _name_problems(draft: Draft) -> tuple[FieldProblem, ...]:
     return (FieldProblem("name", f"name is empty; give the run a name, such as {draft.preset or 'my run'}"),)
 
 
-def _fork_problems(draft: Draft, config: RunConfig | None) -> tuple[FieldProblem, ...]:
-    if draft.parent is None or config is None or config.grpo.steps > draft.parent[1]:
+def _fork_problems(draft: Draft, steps: int | FieldProblem) -> tuple[FieldProblem, ...]:
+    if draft.parent is None or isinstance(steps, FieldProblem) or steps > draft.parent[1]:
         return ()
-    steps, step = config.grpo.steps, draft.parent[1]
+    step = draft.parent[1]
     message = f"grpo.steps={steps} leaves nothing to do: the fork goes on after step {step}; use at least {step + 1}"
     return (FieldProblem("grpo.steps", message),)
 

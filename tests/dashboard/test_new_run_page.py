@@ -1,0 +1,177 @@
+from streamlit.testing.v1 import AppTest
+
+from dashboard.components.launch import launch
+from engine.config import fields
+from engine.store.database import Database
+from engine.store.reads import get_run, list_runs
+from tests.dashboard.open_page import filled, open_page
+
+
+def field(at: AppTest, path: str):
+    key = f"new_run:{path}"
+    return next(each for each in (*at.text_input, *at.selectbox, *at.multiselect) if each.key == key)
+
+
+def launch_button(at: AppTest):
+    return next(each for each in at.button if each.label.startswith("Launch"))
+
+
+def shown(at: AppTest) -> str:
+    return "\n".join(each.value for each in (*at.markdown, *at.caption, *at.info, *at.warning))
+
+
+def test_every_field_of_the_config_is_in_the_form_with_its_help(db: Database) -> None:
+    at = open_page("new_run")
+    for each in fields():
+        assert each.sentence in field(at, each.path).help
+
+
+def test_the_form_opens_on_the_quick_start_ready_to_launch(db: Database) -> None:
+    at = open_page("new_run")
+    assert not launch_button(at).disabled
+    assert "tiny\\-math learns arithmetic" in shown(at)
+    assert "no run like it yet" in shown(at)
+    assert "**16** prompts per step" in shown(at)
+    assert "The clip cannot act" in shown(at)
+    assert "Nothing differs from quick\\-start" in shown(at)
+
+
+def test_the_expected_time_comes_from_runs_like_it(db: Database) -> None:
+    filled(db)
+    at = open_page("new_run")
+    field(at, "rollout.rollout_batch_size").set_value("16")
+    field(at, "rollout.group_size").set_value("4").run()
+    assert "the mean of 3 runs like it" in shown(at)
+
+
+def test_a_problem_stands_under_its_field_and_keeps_the_launch_back(db: Database) -> None:
+    at = open_page("new_run")
+    field(at, "rollout.rollout_batch_size").set_value("100").run()
+    said = [each.value for each in at.markdown if "is not a multiple of" in each.value]
+    assert len(said) == 2, "once under the field, once beside the button"
+    assert "use 96 or 104" in said[0]
+    assert launch_button(at).disabled
+    assert launch_button(at).help == "1 to correct first"
+    field(at, "rollout.rollout_batch_size").set_value("96").run()
+    assert not launch_button(at).disabled
+    assert "**12** prompts per step" in shown(at)
+
+
+def test_what_differs_is_shown_beside_the_command_and_the_yaml(db: Database) -> None:
+    at = open_page("new_run")
+    field(at, "optimizer.learning_rate").set_value("1e-3").run()
+    assert at.dataframe[0].value.values.tolist() == [["optimizer.learning_rate", "0.0003", "0.001"]]
+    terminal, yaml = (each.value for each in at.code)
+    assert terminal == "grpo-lab launch quick-start \\\n  --set optimizer.learning_rate=0.001"
+    assert "learning_rate: 0.001" in yaml
+
+
+def test_another_preset_fills_the_form_anew(db: Database) -> None:
+    at = open_page("new_run")
+    field(at, "grpo.steps").set_value("7").run()
+    field(at, "preset").set_value("no-baseline").run()
+    assert field(at, "grpo.steps").value == "100"
+    assert field(at, "grpo.baseline").value == "none"
+    assert field(at, "name").value == "no-baseline"
+    assert "Raw rewards instead of advantages" in shown(at)
+
+
+def test_launching_queues_one_run_and_opens_its_page(db: Database) -> None:
+    at = open_page("new_run")
+    field(at, "optimizer.learning_rate").set_value("1e-3")
+    field(at, "name").set_value("mine").run()
+    launch_button(at).click().run()
+    assert not at.exception
+    (run,) = list_runs(db)
+    assert (run.name, run.preset, run.run_config().optimizer.learning_rate) == ("mine", "quick-start", 1e-3)
+    assert at.query_params["run"] == run.run_id
+
+
+def test_a_double_click_launches_once(db: Database) -> None:
+    at = open_page("new_run")
+    draft = at.session_state["new_run_draft"]
+    launch_button(at).click().run()
+    # The second click carries the token that the form was opened with.
+    assert launch(db, draft) == [run.run_id for run in list_runs(db)]
+    assert len(list_runs(db)) == 1
+    assert at.session_state["new_run_draft"].token != draft.token
+
+
+def test_a_click_sent_again_for_a_button_that_is_gone_does_nothing(db: Database) -> None:
+    at = open_page("new_run")
+    key = launch_button(at).key
+    launch_button(at).click().run()
+    at.switch_page("views/new_run.py").run()
+    assert key not in [each.key for each in at.button]
+    assert len(list_runs(db)) == 1
+
+
+def test_a_second_launch_from_the_same_form_is_a_second_run(db: Database) -> None:
+    at = open_page("new_run")
+    launch_button(at).click().run()
+    at.switch_page("views/new_run.py").run()
+    launch_button(at).click().run()
+    assert len(list_runs(db)) == 2
+
+
+def test_three_seeds_are_three_runs(db: Database) -> None:
+    at = open_page("new_run")
+    field(at, "seeds").set_value("3").run()
+    assert launch_button(at).label == "Launch 3 runs"
+    launch_button(at).click().run()
+    runs = list_runs(db)
+    assert sorted(run.seed for run in runs) == [0, 1, 2]
+    assert len({run.arm for run in runs}) == 1
+    assert at.query_params["run"] == next(run.run_id for run in runs if run.seed == 0)
+
+
+def test_what_was_typed_survives_a_visit_to_another_page(db: Database) -> None:
+    at = open_page("new_run")
+    field(at, "grpo.steps").set_value("33").run()
+    field(at, "grpo.loss_type").set_value("grpo_no_clip").run()
+    at.switch_page("views/runs.py").run()
+    at.switch_page("views/new_run.py").run()
+    assert field(at, "grpo.steps").value == "33"
+    assert field(at, "grpo.loss_type").value == "grpo_no_clip"
+
+
+def test_a_fork_is_filled_from_its_parent_and_goes_on_from_its_checkpoint(db: Database) -> None:
+    *_, failed = filled(db)
+    at = open_page("new_run", fork=failed, step="10")
+    assert "goes on from its checkpoint at step 10" in at.info[0].value
+    assert "high \\<b\\>rate\\</b\\> \\$x\\$" in at.info[0].value
+    assert field(at, "optimizer.learning_rate").value == "0.003"
+    field(at, "optimizer.learning_rate").set_value("3e-4").run()
+    assert at.code[0].value.startswith(f"grpo-lab fork {failed}@10")
+    launch_button(at).click().run()
+    assert not at.exception
+    run = get_run(db, at.query_params["run"])
+    assert run is not None
+    assert (run.parent_run_id, run.parent_step, run.step) == (failed, 10, 10)
+
+
+def test_a_fork_without_steps_left_is_refused_in_words(db: Database) -> None:
+    succeeded, *_ = filled(db)
+    at = open_page("new_run", fork=succeeded, step="20")
+    assert launch_button(at).disabled
+    assert any("use at least 21" in each.value for each in at.markdown)
+
+
+def test_a_fork_can_be_left_for_a_preset(db: Database) -> None:
+    *_, failed = filled(db)
+    at = open_page("new_run", fork=failed)
+    next(each for each in at.button if each.label == "Start from a preset instead").click().run()
+    assert not at.exception
+    assert not at.info
+    assert field(at, "preset").value == "quick-start"
+    assert "fork" not in at.query_params
+
+
+def test_a_fork_of_a_run_that_does_not_exist_says_so(db: Database) -> None:
+    at = open_page("new_run", fork="no*such")
+    assert "No run has the id no\\*such" in at.warning[0].value
+    assert not launch_button(at).disabled
+
+
+def test_an_address_can_name_a_preset(db: Database) -> None:
+    assert field(open_page("new_run", preset="off-policy"), "grpo.train_batch_size").value == "64"
