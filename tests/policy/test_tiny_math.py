@@ -141,9 +141,18 @@ class TestPretraining:
             torch.cat([labels, torch.full((1, 3), IGNORED)], dim=1),
         )
         log_probs = model(input_ids=ids).logits.log_softmax(-1)
-        expected = -(log_probs[0, 1, 7] + log_probs[0, 2, 8]) / 2
+        expected = -(log_probs[0, 1, 7] + log_probs[0, 2, 8]) / pretrain.TOKENS_PER_TEXT
         assert next_token_loss(model, Batch(ids, labels)).item() == pytest.approx(expected.item(), abs=1e-6)
         assert next_token_loss(model, padded).item() == pytest.approx(expected.item(), abs=1e-6)
+
+    def test_every_learned_token_counts_the_same_in_short_and_in_long_batches(self):
+        torch.manual_seed(0)
+        model = build_model(vocabulary=12, end_id=0, pad_id=1).eval()
+        short = Batch(torch.tensor([[5, 6]]), torch.tensor([[IGNORED, 6]]))
+        long = Batch(torch.tensor([[5, 6, 7, 8]]), torch.tensor([[IGNORED, 6, 7, 8]]))
+        only_rest = Batch(torch.tensor([[5, 6, 7, 8]]), torch.tensor([[IGNORED, IGNORED, 7, 8]]))
+        parts = next_token_loss(model, short) + next_token_loss(model, only_rest)
+        assert next_token_loss(model, long).item() == pytest.approx(parts.item(), abs=1e-6)
 
     def test_a_resumed_pre_training_ends_in_the_same_weights(self, tmp_path):
         settings = {"batch_size": 4, "peak_learning_rate": 1e-3, "seed": 0, "save_every": 2}
@@ -179,7 +188,7 @@ class TestWeights:
 
     def test_the_policy_starts_low_under_r1_zero_with_the_skill_in_reach(self, model, tokenizer):
         torch.manual_seed(0)
-        problems = arithmetic.problems("test", 40, seed=11)
+        problems = arithmetic.problems("test", 32, seed=11)
         values = measure(model, tokenizer, R1_ZERO, problems, max_new_tokens=64)
         assert 0.10 <= values.accuracy <= 0.27
         assert values.pass_at_8 >= 0.55
@@ -189,5 +198,5 @@ class TestWeights:
 
     def test_question_only_starts_elsewhere(self, model, tokenizer):
         torch.manual_seed(0)
-        problems = arithmetic.problems("test", 40, seed=11)
+        problems = arithmetic.problems("test", 32, seed=11)
         assert measure(model, tokenizer, QUESTION_ONLY, problems, max_new_tokens=64).accuracy > 0.3

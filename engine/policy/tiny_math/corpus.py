@@ -137,10 +137,10 @@ Writer = Callable[[random.Random, tuple[int, ...], tuple[str, ...]], str]
 # For each prompt: the habits, their shares of its texts, and how each is written.
 HABITS: dict[str, dict[str, tuple[float, Writer]]] = {
     "r1_zero": {
-        "right": (0.17, _right),
-        "slip": (0.18, _slip),
-        "blurt": (0.27, _blurt),
-        "untagged": (0.25, _untagged),
+        "right": (0.12, _right),
+        "slip": (0.2, _slip),
+        "blurt": (0.28, _blurt),
+        "untagged": (0.27, _untagged),
         "boxed": (0.13, _boxed),
     },
     "question_only": {

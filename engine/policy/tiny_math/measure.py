@@ -1,6 +1,6 @@
 """Measures where tiny-math starts: `python -m engine.policy.tiny_math.measure`.
 
-Plain `model.generate` on held-out problems, under both prompts; about two minutes on one CPU core.
+Plain `model.generate` on held-out problems, under both prompts; about a minute on one CPU core.
 """
 
 import argparse
