@@ -14,7 +14,7 @@ from dashboard.components.plot import plot
 from dashboard.components.run_table import accuracy_help
 from dashboard.components.status import status_text
 from dashboard.components.swatch import swatch
-from dashboard.figures.lines import metric_of
+from dashboard.figures.lines import heading, metric_of
 from dashboard.figures.overlay import RunLine, overlay_figure, run_of
 from dashboard.frames.axes import NEEDED, TITLES, with_x
 from dashboard.frames.comparison import FINAL, config_differences, final_table, labels
@@ -41,7 +41,7 @@ def draw_overlays(runs: Sequence[Run], view: View, followed: Followed) -> tuple[
     with st.container(key="chart_grid_compare"):
         for name in view.metrics:
             with st.container(border=True, height="stretch"):
-                st.markdown(f"**{metric_of(name).title}**", help=definitions([name]))
+                st.markdown(f"**{heading(name)}**", help=definitions([name]))
                 draw = partial(_overlay, followed.frame, lines, name, view)
                 clicked.append(plot(f"compare:{name}", version, draw))
     picked = next((pick for pick in clicked if pick and pick.value > 0), None)
@@ -69,6 +69,7 @@ def draw_final_table(runs: Sequence[Run], followed: Followed) -> None:
         table,
         hide_index=True,
         key="final_table",
+        placeholder="–",
         column_config={
             "line": column.ImageColumn("", width=44, help="The run's line in the charts"),
             "run": column.TextColumn("Run", width=230),

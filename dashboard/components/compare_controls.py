@@ -8,7 +8,7 @@ import streamlit as st
 from dashboard.components.navigation import asked_runs
 from dashboard.components.run_picker import run_label
 from dashboard.components.status import in_reading_order
-from dashboard.figures.lines import metric_of
+from dashboard.figures.lines import heading
 from dashboard.frames.axes import TITLES, Axis
 from dashboard.frames.smoothing import Smoothing
 from engine.metrics import METRICS
@@ -99,4 +99,4 @@ def _amount(smoothing: Smoothing) -> float:
 
 
 def _metric_label(name: str) -> str:
-    return f"{metric_of(name).title} · {name}"
+    return f"{heading(name)} · {name}"

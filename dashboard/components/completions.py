@@ -40,7 +40,13 @@ def draw_group(group: GroupRow, completions: Sequence[CompletionRow], config: Ma
     if not completions:
         st.info("The completions of this group are not stored.")
         return
-    st.dataframe(completion_table(completions), hide_index=True, column_config=_columns(), key="completion_table")
+    st.dataframe(
+        completion_table(completions),
+        hide_index=True,
+        column_config=_columns(),
+        key="completion_table",
+        placeholder="–",
+    )
     _cards(group, completions)
 
 

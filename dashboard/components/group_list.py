@@ -93,6 +93,7 @@ def pick_group(db: Database, run: Run, step: int, asked: int | None) -> GroupRow
     st.dataframe(
         group_table(found),
         hide_index=True,
+        placeholder="–",
         key=key,
         on_select=chosen,
         selection_mode="single-row-required",

@@ -13,7 +13,6 @@ async function library() {
 }
 
 const CONFIG = {
-  responsive: true,
   displaylogo: false,
   doubleClick: "reset",
   showTips: false,
@@ -37,10 +36,16 @@ export default async function ({ data, parentElement, setTriggerValue }) {
   }
   if (!place.listens) {
     place.listens = true
+    // A figure drawn before its card has its final width would stay too wide: plotly itself watches the window only.
+    place.watch = new ResizeObserver(() => place.clientWidth && Plotly.Plots.resize(place))
+    place.watch.observe(place)
     place.on("plotly_click", ({ points }) => {
       const point = points.find(({ customdata }) => customdata !== undefined && customdata !== null)
       if (point) place.pick({ series: point.data.uid, value: point.customdata })
     })
   }
-  return () => Plotly.purge(place)
+  return () => {
+    place.watch.disconnect()
+    Plotly.purge(place)
+  }
 }

@@ -12,7 +12,7 @@ from dashboard.components.follow import Followed
 from dashboard.components.markdown import escape_markdown
 from dashboard.components.navigation import open_new_run
 from dashboard.components.status import status_text
-from dashboard.figures.lines import metric_figure, metric_of
+from dashboard.figures.lines import heading, metric_figure
 from dashboard.frames.text import visible
 from engine.config import RunConfig, diff, to_yaml
 from engine.errors import ConfigError
@@ -36,9 +36,9 @@ def every_metric(followed: Followed, scope: str) -> int | None:
     kept = st.session_state.get(key, FIRST_PICKS)
     st.session_state[key] = [name for name in kept if name in names]
     picked = st.multiselect(
-        "Metrics", names, key=key, format_func=lambda name: f"{metric_of(name).title} · {name}", persist_state="session"
+        "Metrics", names, key=key, format_func=lambda name: f"{heading(name)} · {name}", persist_state="session"
     )
-    charts = [Chart(name, metric_of(name).title, (name,), partial(metric_figure, names=[name])) for name in picked]
+    charts = [Chart(name, heading(name), (name,), partial(metric_figure, names=[name])) for name in picked]
     return draw_charts(charts, followed, f"{scope}_every", None)
 
 
@@ -173,6 +173,7 @@ def events_tab(db: Database, run: Run) -> None:
     st.dataframe(
         pd.DataFrame(rows, columns=["time", "level", "step", "kind", "message"]).astype({"step": "Int64"}),
         hide_index=True,
+        placeholder="",
         column_config={
             "time": st.column_config.DatetimeColumn("Time", format="YYYY-MM-DD HH:mm:ss", help="UTC", width=150),
             "level": st.column_config.TextColumn("Level", width=85),

@@ -19,6 +19,12 @@ def metric_of(name: str) -> Metric:
     return METRICS.get(name) or Metric(name, name, "", "This metric has no definition in this version.")
 
 
+def heading(name: str) -> str:
+    """Return what a chart of this metric is called where others stand beside it."""
+    title = metric_of(name).title
+    return f"Held-out {title[0].lower()}{title[1:]}" if name.startswith("eval/validation/") else title
+
+
 def line(
     drawn: Points,
     *,

@@ -45,7 +45,9 @@ def sheet(*, y_title: str = "", x_title: str = "step", percent: bool = False, he
     )
     figure.update_xaxes(title=axis_title(x_title), showgrid=False, zeroline=False, automargin=True, linecolor=FAINT)
     figure.update_xaxes(ticks="outside", tickcolor=FAINT, hoverformat=",.6~g")
+    figure.update_xaxes(spikecolor=QUIET, spikethickness=1, spikedash="dot")
     figure.update_yaxes(title=axis_title(y_title), gridcolor=FAINT, zeroline=False, automargin=True)
+    figure.update_yaxes(exponentformat="e")
     if percent:
         figure.update_yaxes(tickformat=".0%")
     return figure

@@ -36,7 +36,12 @@ def test_runs_that_logged_nothing_are_not_drawn_as_zero(db) -> None:
 def test_four_charts_show_every_run_in_its_own_colour(db) -> None:
     at = open_page("compare", runs=",".join(filled(db)))
     drawn = figures(at)
-    assert [text.value for text in at.markdown] == ["**Accuracy**", "**Reward**", "**Entropy**", "**Mean length**"]
+    assert [text.value for text in at.markdown] == [
+        "**Held-out accuracy**",
+        "**Reward**",
+        "**Entropy**",
+        "**Mean length**",
+    ]
     for figure in drawn:
         assert [trace["line"]["color"] for trace in figure["data"]] == [run_colour(n) for n in (1, 2, 3)]
     assert drawn[1]["data"][2]["name"] == "high &lt;b&gt;rate&lt;/b&gt; &#36;x&#36; ✕ failed"
