@@ -3,6 +3,7 @@
 import json
 import shlex
 import uuid
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -87,14 +88,19 @@ def differences(draft: Draft) -> dict[str, tuple[Any, Any]]:
 
 
 def command(draft: Draft) -> str:
-    """Return the command that launches the same runs, one option a line."""
-    verb = ["fork", f"{draft.parent[0]}@{draft.parent[1]}"] if draft.parent else ["launch", str(draft.preset)]
-    options = [["--set", f"{path}={_assignable(value)}"] for path, (_, value) in differences(draft).items()]
-    if draft.checked.n_seeds > 1:
-        options.append(["--seeds", str(draft.checked.n_seeds)])
-    if draft.name.strip() and draft.name != draft.preset:
-        options.append(["--name", draft.name.strip()])
-    return " \\\n  ".join(shlex.join(words) for words in [["grpo-lab", *verb], *options])
+    """Return what to type to launch the same runs, one option a line; nothing while there is no config.
+
+    `--seeds` counts up from seed 0 and belongs to `launch`; other seeds take a command each.
+    """
+    if draft.checked.config is None:
+        return ""
+    if draft.checked.n_seeds > 1 and draft.parent is None and draft.checked.config.seed == 0:
+        changes = {path: value for path, (_, value) in differences(draft).items() if path != "seed"}
+        return _command(draft, changes, draft.name.strip(), ["--seeds", str(draft.checked.n_seeds)])
+    return "\n".join(
+        _command(draft, {path: value for path, (_, value) in diff(draft.base, config).items()}, name)
+        for name, config in seeded(draft)
+    )
 
 
 def seeded(draft: Draft) -> list[tuple[str, RunConfig]]:
@@ -104,7 +110,18 @@ def seeded(draft: Draft) -> list[tuple[str, RunConfig]]:
         return []
     seeds = range(config.seed, config.seed + n_seeds)
     name = draft.name.strip()
-    return [(f"{name} seed {seed}" if n_seeds > 1 else name, _with_seed(config, seed)) for seed in seeds]
+    return [(f"{name}-seed-{seed}" if n_seeds > 1 else name, _with_seed(config, seed)) for seed in seeds]
+
+
+def _command(draft: Draft, changes: dict[str, Any], name: str, more: list[str] | None = None) -> str:
+    if draft.parent:
+        verb, usual_name = ["fork", f"{draft.parent[0]}@{draft.parent[1]}"], f"{draft.parent_name}@{draft.parent[1]}"
+    else:
+        verb, usual_name = ["launch", str(draft.preset)], str(draft.preset)
+    options = [["--set", f"{path}={_assignable(value)}"] for path, value in changes.items()]
+    options += [more] if more else []
+    options += [["--name", name]] if name != usual_name else []
+    return " \\\n  ".join(shlex.join(words) for words in [["grpo-lab", *verb], *options])
 
 
 def _entries(config: RunConfig) -> dict[str, Entry]:
@@ -122,7 +139,7 @@ def _check(draft: Draft) -> Checked:
         except ConfigError as error:
             problems = list(error.problems)
     n_seeds, seed_problems = _read_seeds(draft.seeds)
-    others = (*_name_problems(draft), *seed_problems, *_fork_problems(draft, read["grpo.steps"]))
+    others = (*_name_problems(draft), *seed_problems, *_fork_problems(draft, read))
     problems = sorted((*others, *problems), key=lambda problem: _ORDER.get(problem.path, -1))
     return Checked(None if problems else config, n_seeds, tuple(problems))
 
@@ -140,12 +157,18 @@ def _name_problems(draft: Draft) -> tuple[FieldProblem, ...]:
     return (FieldProblem("name", f"name is empty; give the run a name, such as {draft.preset or 'my run'}"),)
 
 
-def _fork_problems(draft: Draft, steps: int | FieldProblem) -> tuple[FieldProblem, ...]:
-    if draft.parent is None or isinstance(steps, FieldProblem) or steps > draft.parent[1]:
-        return ()
-    step = draft.parent[1]
-    message = f"grpo.steps={steps} leaves nothing to do: the fork goes on after step {step}; use at least {step + 1}"
-    return (FieldProblem("grpo.steps", message),)
+def _fork_problems(draft: Draft, read: dict[str, Any]) -> Iterator[FieldProblem]:
+    if draft.parent is None:
+        return
+    step, steps, model = draft.parent[1], read["grpo.steps"], read["model.name"]
+    if isinstance(steps, int) and steps <= step:
+        message = (
+            f"grpo.steps={steps} leaves nothing to do: the fork goes on after step {step}; use at least {step + 1}"
+        )
+        yield FieldProblem("grpo.steps", message)
+    if model != draft.base.model.name:
+        message = f"model.name={model} does not fit the checkpoint, which is of {draft.base.model.name}; keep that one"
+        yield FieldProblem("model.name", message)
 
 
 def _with_seed(config: RunConfig, seed: int) -> RunConfig:

@@ -6,6 +6,7 @@ import pandas as pd
 import streamlit as st
 
 from dashboard.components.draft import Draft, command, differences, with_new_token
+from dashboard.components.entry import number_text
 from dashboard.components.form import keep_draft, problem_lines
 from dashboard.components.launch import launch
 from dashboard.components.markdown import escape_markdown
@@ -78,6 +79,8 @@ def _changes(draft: Draft) -> None:
 
 
 def _shown(value: Any) -> str:
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return number_text(value)
     if isinstance(value, tuple):
         return ", ".join(str(each) for each in value)
     return "(empty)" if value is None else str(value)

@@ -43,7 +43,7 @@ def origin() -> None:
         problem_lines(draft.checked.at("name"))
     with seeds:
         hint = f"Runs that differ in the seed alone, counting up from the seed below. 1 to {MOST_SEEDS} runs."
-        _text("Number of seeds", "seeds", draft.seeds, hint)
+        _text("Seeds", "seeds", draft.seeds, hint)
         problem_lines(draft.checked.at("seeds"))
 
 

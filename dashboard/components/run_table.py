@@ -88,7 +88,7 @@ def _columns(runs: Sequence[Run]) -> dict[str, Any]:
     return {
         "line": column.ImageColumn("", width=40, pinned=True, help="The run's line in every chart"),
         "name": column.TextColumn("Name", width=165),
-        "open": column.ButtonColumn("", width=62, type="tertiary", key=_CLICK),
+        "open": column.ButtonColumn("", width=58, type="tertiary", key=_CLICK),
         "status": column.TextColumn("Status", width=95),
         "progress": column.ProgressColumn("Progress", width=105, min_value=0, max_value=100, format="%.0f %%"),
         "step": column.TextColumn("Step", width=85),
@@ -97,9 +97,9 @@ def _columns(runs: Sequence[Run]) -> dict[str, Any]:
         "best": column.NumberColumn("Best accuracy", width=100, format="%.1f %%", help=f"{measured}; the best so far."),
         "last": column.NumberColumn("Last accuracy", width=100, format="%.1f %%", help=f"{measured}; the newest."),
         "duration": column.TextColumn("Duration", width=85, help="Time its processes ran, all attempts together"),
-        "seed": column.NumberColumn("Seed", width=55, format="%d"),
-        "preset": column.TextColumn("Preset", width=125),
-        "id": column.TextColumn("Id", width=80),
+        "seed": column.NumberColumn("Seed", width=50, format="%d"),
+        "preset": column.TextColumn("Preset", width=122),
+        "id": column.TextColumn("Id", width=86),
     }
 
 

@@ -89,7 +89,11 @@ def test_a_fork_needs_more_steps_than_its_parent_has_made() -> None:
     assert draft.checked.at("grpo.steps") == (
         "grpo.steps=100 leaves nothing to do: the fork goes on after step 100; use at least 101",
     )
-    assert with_entry(draft, "grpo.steps", "120").checked.problems == ()
+    longer = with_entry(draft, "grpo.steps", "120")
+    assert longer.checked.problems == ()
+    assert with_entry(longer, "model.name", "another").checked.at("model.name") == (
+        "model.name=another does not fit the checkpoint, which is of tiny-math; keep that one",
+    )
 
 
 def test_the_command_gives_the_same_config() -> None:
@@ -115,19 +119,23 @@ def test_an_emptied_field_is_set_to_null_by_the_command() -> None:
     draft = with_entry(draft_from_run(base, "abcd2345", 10, "first", None), "grpo.train_batch_size", "")
     assert command(draft).splitlines() == [
         "grpo-lab fork abcd2345@10 \\",
-        "  --set grpo.train_batch_size=null \\",
-        "  --name first@10",
+        "  --set grpo.train_batch_size=null",
     ]
 
 
 def test_seeds_count_up_from_the_one_in_the_form() -> None:
     draft = replace(with_entry(draft_from_preset("quick-start"), "seed", "5"), seeds="3")
     assert [(name, config.seed) for name, config in seeded(draft)] == [
-        ("quick-start seed 5", 5),
-        ("quick-start seed 6", 6),
-        ("quick-start seed 7", 7),
+        ("quick-start-seed-5", 5),
+        ("quick-start-seed-6", 6),
+        ("quick-start-seed-7", 7),
     ]
-    assert "--seeds 3" in command(draft)
+    assert command(draft).splitlines()[:3] == [
+        "grpo-lab launch quick-start \\",
+        "  --set seed=5 \\",
+        "  --name quick-start-seed-5",
+    ]
+    assert command(with_entry(draft, "seed", "0")) == "grpo-lab launch quick-start \\\n  --seeds 3"
     assert [name for name, _ in seeded(replace(draft, seeds="1"))] == ["quick-start"]
 
 
