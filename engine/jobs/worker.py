@@ -110,7 +110,6 @@ class Worker:
             if mine and queue.stop_requested(self._db, attempt.run_id):
                 self._press(attempt)
         if gone:
-            self._reap()
             # A process may have written its end between our first look at the store and our look at the process.
             for attempt in queue.live_attempts(self._db):
                 if attempt.attempt_id in gone:
@@ -124,8 +123,11 @@ class Worker:
             queue.attempt_ended(self._db, attempt_id, outcome="failed" if code else "succeeded", exit_code=code)
 
     def _fate(self, attempt: Attempt, now: datetime, live: set[str]) -> Fate:
+        # Of its own children the exit code is the evidence: while their threads end, they can look dead too soon.
         if attempt.attempt_id in self._exit_codes:
             return "crashed"
+        if attempt.attempt_id in self._children:
+            return "alive"
         identity = identity_of(attempt)
         mine = attempt.worker_id == self.worker_id
         return fate_of(
@@ -135,7 +137,7 @@ class Worker:
                 host=self._host,
                 boot_id=self._boot_id,
                 process_alive=identity is not None and self._processes.is_alive(identity),
-                in_hand=attempt.attempt_id in self._children if mine else attempt.worker_id in live,
+                in_hand=not mine and attempt.worker_id in live,
             ),
         )
 

@@ -276,13 +276,12 @@ class TestTakingOver:
         self, db: Database, enqueue: Enqueue, machine: FakeProcesses, clock: FakeClock
     ) -> None:
         run_id = enqueue()
-        worker = make_worker(db, machine, clock=clock)
-        worker.tick(NOW)
+        make_worker(db, machine).tick(NOW)
         (attempt,) = reads.attempts(db, run_id)
         queue.attempt_started(db, attempt.attempt_id, pid=1001, pid_started_at=99.0, boot_id=BOOT)
         queue.request_stop(db, run_id)
         clock.seconds = 500.0
-        worker.tick(NOW)
+        make_worker(db, machine, clock=clock).tick(seconds_later(20))
         assert (machine.signals, statuses(db, run_id)) == ([], ["failed"])
 
     def test_a_run_from_before_a_reboot_is_lost(self, db: Database, enqueue: Enqueue, machine: FakeProcesses) -> None:
