@@ -1,5 +1,6 @@
 """A policy: a causal language model and its tokenizer, loaded from and saved to a folder."""
 
+import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ import torch
 from engine.errors import GrpoLabError
 
 TINY_MATH = Path(__file__).parent / "tiny_math" / "weights"
+_GENERIC_TOKENIZERS = ("TokenizersBackend", "PreTrainedTokenizerFast")
 _DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
 
 
@@ -42,7 +44,7 @@ def load_policy(name: str, *, dtype: str = "float32", device: str = "auto") -> P
     Raises:
         PolicyError: if the model is not there, or the device does not exist.
     """
-    from transformers import AutoModelForCausalLM, AutoTokenizer
+    from transformers import AutoModelForCausalLM
     from transformers.utils.logging import disable_progress_bar
 
     disable_progress_bar()
@@ -50,7 +52,7 @@ def load_policy(name: str, *, dtype: str = "float32", device: str = "auto") -> P
     target = resolve_device(device)
     options: dict[str, Any] = {"dtype": _DTYPES[dtype], "use_safetensors": True, "attn_implementation": "sdpa"}
     try:
-        tokenizer = AutoTokenizer.from_pretrained(source)
+        tokenizer = load_tokenizer(source)
         model = AutoModelForCausalLM.from_pretrained(source, **options)
     except (OSError, ValueError) as error:
         raise PolicyError(
@@ -58,6 +60,19 @@ def load_policy(name: str, *, dtype: str = "float32", device: str = "auto") -> P
             "can be reached, or a folder with config.json, tokenizer.json and model.safetensors"
         ) from error
     return Policy(model=model.to(target).eval(), tokenizer=tokenizer)
+
+
+def load_tokenizer(source: str) -> Any:
+    """Load the tokenizer of a hub model or a local folder.
+
+    A folder whose tokenizer.json says everything (as tiny-math's) is read as it stands: for every Qwen2 folder,
+    AutoTokenizer would put Unicode composition before it, and text would not come back as it was.
+    """
+    from transformers import AutoTokenizer, PreTrainedTokenizerFast
+
+    described = Path(source) / "tokenizer_config.json"
+    generic = described.is_file() and json.loads(described.read_text()).get("tokenizer_class") in _GENERIC_TOKENIZERS
+    return (PreTrainedTokenizerFast if generic else AutoTokenizer).from_pretrained(source)
 
 
 def save_policy(policy: Policy, folder: Path) -> None:
