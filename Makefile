@@ -17,7 +17,7 @@ help:  ## Show this list.
 run: $(PRODUCT)  ## Start the dashboard and a worker; PORT=8502 for another port.
 	@python -m engine.store.migrate
 	@echo "GRPO Lab is at http://127.0.0.1:$(PORT)  (Ctrl-C stops it; runs under way go on)"
-	@honcho start -p $(PORT)
+	@honcho start -p $(PORT) || [ $$? -eq 130 ]
 
 worker: $(PRODUCT)  ## Start a worker alone.
 	@python -m engine.jobs.worker
