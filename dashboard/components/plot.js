@@ -12,6 +12,15 @@ async function library() {
   return window.Plotly
 }
 
+// Plotly finds traces again by a selector made of their uid, which the "/" and ":" of our names would break.
+function withPlainUids(figure) {
+  for (const trace of figure.data) {
+    trace.meta = trace.uid
+    trace.uid = trace.uid?.replace(/[^a-z0-9-]/gi, (sign) => `_${sign.charCodeAt(0).toString(16)}`)
+  }
+  return figure
+}
+
 const CONFIG = {
   displaylogo: false,
   doubleClick: "reset",
@@ -31,7 +40,7 @@ export default async function ({ data, parentElement, setTriggerValue }) {
   const Plotly = await library()
   if (place.drawn !== place.wanted) {
     place.drawn = place.wanted
-    const figure = JSON.parse(place.wanted)
+    const figure = withPlainUids(JSON.parse(place.wanted))
     await Plotly.react(place, figure.data, figure.layout, CONFIG)
   }
   if (!place.listens) {
@@ -41,7 +50,7 @@ export default async function ({ data, parentElement, setTriggerValue }) {
     place.watch.observe(place)
     place.on("plotly_click", ({ points }) => {
       const point = points.find(({ customdata }) => customdata !== undefined && customdata !== null)
-      if (point) place.pick({ series: point.data.uid, value: point.customdata })
+      if (point) place.pick({ series: point.data.meta, value: point.customdata })
     })
   }
   return () => {
