@@ -69,11 +69,7 @@ CHARTS = (
         "Groups: all right, mixed, all wrong",
         tuple(GROUP_COLOURS),
         groups_figure,
-        lambda _: (
-            "Only mixed groups teach: in the others every advantage is zero."
-            if _.grpo.baseline != "none"
-            else "Without a baseline, groups that are all right teach as well."
-        ),
+        groups_note,
     ),
     Chart("length", "Completion length", (MEAN, LEAST, GREATEST, CLIPPED), length_figure),
     Chart("entropy", "Entropy", ("entropy",), partial(metric_figure, names=["entropy"], start_line=True), entropy_note),

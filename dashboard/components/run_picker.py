@@ -6,15 +6,15 @@ import streamlit as st
 
 from dashboard.components.markdown import escape_markdown
 from dashboard.components.navigation import asked_run
-from dashboard.components.status import in_reading_order, status_text
+from dashboard.components.status import in_reading_order
 from engine.store.database import Database
 from engine.store.reads import get_run, list_runs
 from engine.store.records import Run
 
 
 def run_label(run: Run) -> str:
-    """Return a run as it stands in a list to choose from."""
-    return f"{run.name} · seed {run.seed} · {status_text(run.status)} · {run.run_id}"
+    """Return a run as it stands in a list to choose from: without its status, which would grow stale there."""
+    return f"{run.name} · seed {run.seed} · {run.run_id}"
 
 
 def pick_run(db: Database) -> Run | None:

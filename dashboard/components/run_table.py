@@ -86,7 +86,7 @@ def _columns(runs: Sequence[Run]) -> dict[str, Any]:
     column = st.column_config
     measured = accuracy_help(runs)
     return {
-        "line": column.ImageColumn("", width=40, pinned=True, help="The run's line in every chart"),
+        "line": column.ImageColumn("", width=52, pinned=True, help="The run's line in every chart"),
         "name": column.TextColumn("Name", width=165),
         "open": column.ButtonColumn("", width=58, type="tertiary", key=_CLICK),
         "status": column.TextColumn("Status", width=95),

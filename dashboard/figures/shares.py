@@ -10,6 +10,9 @@ from dashboard.figures import style
 from dashboard.figures.lines import metric_of
 from dashboard.figures.points import segments, table
 
+# A legend gives every name the room of the longest.
+_SHORT = {"time/write": "Hand-over"}
+
 
 def groups_figure(frame: pd.DataFrame, *, height: int = style.HEIGHT) -> go.Figure:
     """Return the shares of groups all right, mixed, all wrong and tied as stacked areas.
@@ -34,7 +37,7 @@ def groups_figure(frame: pd.DataFrame, *, height: int = style.HEIGHT) -> go.Figu
                     uid=f"{name}-{number}",
                     name=metric_of(name).title,
                     legendgroup=name,
-                    showlegend=number == 0,
+                    showlegend=number == 0 and bool((wide[name] > 0).any()),
                     stackgroup=f"stretch-{number}",
                     mode="lines",
                     line={"width": 0.5, "color": colour},
@@ -60,7 +63,7 @@ def phases_figure(frame: pd.DataFrame, *, height: int = style.HEIGHT, limit: int
                 y=values.to_numpy(),
                 customdata=np.asarray(values.index, dtype=int),
                 uid=name,
-                name=metric_of(name).title,
+                name=_SHORT.get(name, metric_of(name).title),
                 marker={"color": colour, "line": {"width": 0}},
                 hovertemplate=f"%{{y:.3~g}} s<extra>{metric_of(name).title}</extra>",
             )
