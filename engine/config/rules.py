@@ -109,6 +109,11 @@ def _remarks(config: "RunConfig") -> Iterator[str]:
         )
     if grpo.baseline == "none" and grpo.loss_type != "no_baseline":
         yield "Without a baseline every rewarded completion is pushed up, and flat groups still carry a gradient."
+    if config.checkpoints.every % config.evaluation.every:
+        yield (
+            f"Checkpoints come every {config.checkpoints.every} steps, evaluations every {config.evaluation.every}: "
+            "a checkpoint of a step without an evaluation cannot be marked as the best."
+        )
 
 
 def _nearest(value: int, step: int) -> str:

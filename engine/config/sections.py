@@ -180,7 +180,7 @@ class StoppingConfig(Section):
 class CheckpointConfig(Section):
     """What can be resumed and forked from."""
 
-    every: int = about(25, "Steps between checkpoints; the last step always has one.", unit="steps", ge=1, le=1_000_000)
+    every: int = about(20, "Steps between checkpoints; the last step always has one.", unit="steps", ge=1, le=1_000_000)
     keep: int = about(2, "Newest checkpoints kept; the best by validation accuracy is kept besides.", ge=1, le=1000)
 
 

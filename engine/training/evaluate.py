@@ -21,26 +21,13 @@ def evaluate(
     config: RunConfig,
     *,
     step: int,
-) -> list[EvaluationRecord]:
-    """Answer every problem once by sampling, and once greedily if the config says so.
+    mode: DecodingMode,
+) -> EvaluationRecord:
+    """Answer every problem once, by sampling or greedily.
 
     The sampler's seed depends on the run's seed and the step, so that the answers of two seeds are
     independent draws on the same questions.
     """
-    modes: tuple[DecodingMode, ...] = ("sampled", "greedy") if config.evaluation.greedy else ("sampled",)
-    return [_evaluate(policy, engine, prompt, problems, config, step=step, mode=mode) for mode in modes]
-
-
-def _evaluate(
-    policy: Policy,
-    engine: RolloutEngine,
-    prompt: PromptTemplate,
-    problems: Sequence[Problem],
-    config: RunConfig,
-    *,
-    step: int,
-    mode: DecodingMode,
-) -> EvaluationRecord:
     greedy = mode == "greedy"
     sampling = SamplingParams(
         temperature=config.evaluation.temperature,

@@ -22,7 +22,7 @@ from engine.training.seeds import derive_seed
 from engine.training.setup import Setup, StartPoint, set_up
 from engine.training.summary import summarize_step
 from engine.training.update import update_policy
-from engine.types import Group
+from engine.types import DecodingMode, Group
 
 STEP_PHASES = ("time/rollout", "time/score", "time/update")
 
@@ -118,10 +118,13 @@ def train(
 
 def evaluate_and_record(setup: Setup, config: RunConfig, recorder: Recorder, state: TrainingState) -> TrainingState:
     """Evaluate, hand the records to the store, and return the state with its accuracy."""
-    records = evaluate(setup.policy, setup.engine, setup.prompt, setup.held_out, config, step=state.step)
-    for record in records:
+    modes: tuple[DecodingMode, ...] = ("sampled", "greedy") if config.evaluation.greedy else ("sampled",)
+    for mode in modes:
+        record = evaluate(setup.policy, setup.engine, setup.prompt, setup.held_out, config, step=state.step, mode=mode)
         recorder.evaluation(record)
-    return replace(state, accuracy=records[0].metrics["accuracy"])
+        if mode == "sampled":
+            state = replace(state, accuracy=record.metrics["accuracy"])
+    return state
 
 
 def count_tokens(groups: list[Group]) -> int:

@@ -82,3 +82,8 @@ def test_the_default_is_on_policy_and_says_that_the_clip_cannot_act():
 def test_uncorrected_reuse_is_remarked_on():
     config = parse_config({"loss_type": "reinforce_with_baseline", "epochs_per_rollout_batch": 4})
     assert any("off-policy and uncorrected" in remark for remark in remarks(config))
+
+
+def test_checkpoints_that_no_evaluation_meets_are_remarked_on():
+    assert any("cannot be marked as the best" in remark for remark in remarks(parse_config({"checkpoints.every": 25})))
+    assert not any("marked as the best" in remark for remark in remarks(RunConfig()))
