@@ -1,4 +1,7 @@
-"""The table of runs: one row each, read from left to right as what, how far, how good, which."""
+"""The table of runs: one row each, read from left to right as what, how far, how good, which.
+
+The widths are such that on 800 pixels all is seen up to the accuracies.
+"""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -27,11 +30,11 @@ def run_frame(
             "open": "Open",
             "status": status_text(run.status),
             "progress": 100.0 * run.step / run.total_steps,
-            "step": f"{run.step:,} / {run.total_steps:,}",
-            "left": _left(run, seconds_left.get(run.run_id)),
             "reward": rewards.get(run.run_id, []),
             "best": _percent(run.best_accuracy),
             "last": _percent(run.last_accuracy),
+            "step": f"{run.step:,} / {run.total_steps:,}",
+            "left": _left(run, seconds_left.get(run.run_id)),
             "duration": duration(run.seconds) if run.attempts else "",
             "seed": run.seed,
             "preset": run.preset or "",
@@ -87,15 +90,15 @@ def _columns(runs: Sequence[Run]) -> dict[str, Any]:
     measured = accuracy_help(runs)
     return {
         "line": column.ImageColumn("", width=52, pinned=True, help="The run's line in every chart"),
-        "name": column.TextColumn("Name", width=165),
+        "name": column.TextColumn("Name", width=150),
         "open": column.ButtonColumn("", width=58, type="tertiary", key=_CLICK),
         "status": column.TextColumn("Status", width=95),
-        "progress": column.ProgressColumn("Progress", width=105, min_value=0, max_value=100, format="%.0f %%"),
-        "step": column.TextColumn("Step", width=85),
-        "left": column.TextColumn("Time left", width=85, help="Steps left × mean time of the last 20 steps"),
-        "reward": column.LineChartColumn("Reward", width=90, y_min=0, y_max=1, help="Mean reward, step by step"),
+        "progress": column.ProgressColumn("Progress", width=95, min_value=0, max_value=100, format="%.0f %%"),
+        "reward": column.LineChartColumn("Reward", width=80, y_min=0, y_max=1, help="Mean reward, step by step"),
         "best": column.NumberColumn("Best accuracy", width=100, format="%.1f %%", help=f"{measured}; the best so far."),
         "last": column.NumberColumn("Last accuracy", width=100, format="%.1f %%", help=f"{measured}; the newest."),
+        "step": column.TextColumn("Step", width=85),
+        "left": column.TextColumn("Time left", width=85, help="Steps left × mean time of the last 20 steps"),
         "duration": column.TextColumn("Duration", width=85, help="Time its processes ran, all attempts together"),
         "seed": column.NumberColumn("Seed", width=50, format="%d"),
         "preset": column.TextColumn("Preset", width=122),
