@@ -23,6 +23,8 @@ from tests.browser.visits import FIGURES, PATHS, settle, shoot
 
 PRESETS = ("quick-start", "no-baseline", "low-learning-rate")
 SIZES = {1440: 1000, 800: 1100}
+# Pages with less on them.
+HEIGHTS = {"runs": 440, "new-run": 900}
 SCHEMES: tuple[Scheme, ...] = ("light", "dark")
 MOST_BYTES = 300_000
 # An hour each: this is no test, and a busy machine may take its time.
@@ -67,23 +69,25 @@ def addresses(lab: Lab, run_ids: Sequence[str]) -> dict[str, str]:
     return {name: lab.at(path + queries.get(name, "")) for name, path in PATHS.items()}
 
 
-def scroll_to_the_point(page: Page, name: str) -> None:
-    """Move what the page is about into the picture."""
+def come_to_the_point(page: Page, name: str) -> None:
+    """Show what the page is about: a changed field in the form, a group with its completions."""
+    if name == "new-run":
+        page.get_by_label("Learning rate", exact=True).fill("1e-4")
+        page.locator('[data-testid="stDataFrame"] canvas').first.wait_for()
     if name == "groups":
         page.locator("h3").first.evaluate("(heading) => heading.scrollIntoView({ block: 'start' })")
-        page.locator('[data-testid="stMain"]').evaluate("(main) => main.scrollBy(0, -70)")
 
 
 def photograph(browser: Browser, lab: Lab, run_ids: Sequence[str], out: Path) -> None:
     """Keep a picture of every page at every size and in both schemes."""
     for name, address in addresses(lab, run_ids).items():
         for width, height in SIZES.items():
-            with open_window(browser, width=width, height=height) as (page, troubles):
+            with open_window(browser, width=width, height=HEIGHTS.get(name, height)) as (page, troubles):
                 page.goto(address)
                 for scheme in SCHEMES:
                     page.emulate_media(color_scheme=scheme)
                     settle(page, figures=FIGURES[name])
-                    scroll_to_the_point(page, name)
+                    come_to_the_point(page, name)
                     # A table repaints its canvas in the new colours a moment after the page has changed.
                     page.wait_for_timeout(400)
                     path = shoot(page, name, width, scheme, out)
@@ -109,8 +113,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         open_browser(executable) as browser,
     ):
         run_ids = train(lab, given.steps)
-        going = launch(lab, "quick-start", 10 * given.steps, seed=1)
-        lab.wait_for(going, lambda run: run.step >= min(20, given.steps), PATIENCE)
+        going = launch(lab, "quick-start", given.steps, seed=1)
+        lab.wait_for(going, lambda run: run.step >= 0.4 * given.steps, PATIENCE)
         photograph(browser, lab, run_ids, given.out)
     return 0
 
