@@ -136,7 +136,7 @@ class OptimizerConfig(Section):
     """AdamW and its schedule."""
 
     name: Literal["adamw"] = about("adamw", "The optimizer.")
-    learning_rate: float = about(3e-4, "Peak learning rate.", gt=0.0, le=1.0)
+    learning_rate: float = about(1e-4, "Peak learning rate.", gt=0.0, le=1.0)
     beta1: float = about(0.9, "Decay of the first moment.", ge=0.0, lt=1.0)
     beta2: float = about(0.95, "Decay of the second moment.", ge=0.0, lt=1.0)
     adam_eps: float = about(1e-8, "Added to the root of the second moment.", gt=0.0, le=1.0)

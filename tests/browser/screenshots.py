@@ -72,7 +72,7 @@ def addresses(lab: Lab, run_ids: Sequence[str]) -> dict[str, str]:
 def come_to_the_point(page: Page, name: str) -> None:
     """Show what the page is about: a changed field in the form, a group with its completions."""
     if name == "new-run":
-        page.get_by_label("Learning rate", exact=True).fill("1e-4")
+        page.get_by_label("Learning rate", exact=True).fill("3e-4")
         page.locator('[data-testid="stDataFrame"] canvas').first.wait_for()
     if name == "groups":
         page.locator("h3").first.evaluate("(heading) => heading.scrollIntoView({ block: 'start' })")

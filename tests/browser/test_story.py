@@ -72,7 +72,7 @@ def stop_it(page: Page, lab: Lab, run_id: str) -> None:
 def launch_another_by_a_double_click(page: Page, lab: Lab, first: str) -> str:
     page.get_by_role("link", name="New run").first.click()
     page.get_by_text("Nothing differs from quick-start.").wait_for()
-    for label, text in (("Learning rate", "1e-4"), ("Steps", "12")):
+    for label, text in (("Learning rate", "3e-4"), ("Steps", "12")):
         page.get_by_label(label, exact=True).fill(text)
     page.get_by_text("12 steps").first.wait_for()
     settle(page)
@@ -83,7 +83,7 @@ def launch_another_by_a_double_click(page: Page, lab: Lab, first: str) -> str:
     lab.wait_for(second, lambda run: run.step >= 3 or run.status in ENDED, STEPS_SECONDS)
     assert len(list_runs(lab.db, include_archived=True)) == 2
     config = lab.run(second).run_config()
-    assert (config.optimizer.learning_rate, config.grpo.steps) == (1e-4, 12)
+    assert (config.optimizer.learning_rate, config.grpo.steps) == (3e-4, 12)
     return second
 
 

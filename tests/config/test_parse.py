@@ -101,7 +101,7 @@ def test_yaml_gives_the_config_back():
 
 def test_a_difference_names_both_values():
     before, after = RunConfig(), parse_config({"learning_rate": 1e-5, "seed": 1})
-    assert diff(before, after) == {"optimizer.learning_rate": (3e-4, 1e-5), "seed": (0, 1)}
+    assert diff(before, after) == {"optimizer.learning_rate": (1e-4, 1e-5), "seed": (0, 1)}
 
 
 def test_runs_that_differ_in_the_seed_alone_are_one_arm():

@@ -57,7 +57,7 @@ def test_numbers_are_read_as_people_write_them(path: str, typed: str, value: obj
 @pytest.mark.parametrize(
     ("path", "typed", "message"),
     [
-        ("optimizer.learning_rate", "3e", "optimizer.learning_rate=3e is not a number; write it as 3e-4"),
+        ("optimizer.learning_rate", "3e", "optimizer.learning_rate=3e is not a number; write it as 1e-4"),
         ("grpo.steps", "1.5", "grpo.steps=1.5 is not a whole number; write it as 100"),
         ("grpo.steps", "", "grpo.steps=(empty) is needed; write it as 100"),
         ("model.threads", "two", "model.threads=two is not a number; write it as 2"),

@@ -60,7 +60,7 @@ def test_a_problem_stands_under_its_field_and_keeps_the_launch_back(db: Database
 def test_what_differs_is_shown_beside_the_command_and_the_yaml(db: Database) -> None:
     at = open_page("new_run")
     field(at, "optimizer.learning_rate").set_value("1e-3").run()
-    assert at.dataframe[0].value.values.tolist() == [["optimizer.learning_rate", "3e-4", "0.001"]]
+    assert at.dataframe[0].value.values.tolist() == [["optimizer.learning_rate", "1e-4", "0.001"]]
     terminal, yaml = (each.value for each in at.code)
     assert terminal == "grpo-lab launch quick-start \\\n  --set optimizer.learning_rate=0.001"
     assert "learning_rate: 0.001" in yaml
@@ -141,7 +141,7 @@ def test_a_fork_is_filled_from_its_parent_and_goes_on_from_its_checkpoint(db: Da
     assert "goes on from its checkpoint at step 10" in at.info[0].value
     assert "high \\<b\\>rate\\</b\\> \\$x\\$" in at.info[0].value
     assert field(at, "optimizer.learning_rate").value == "0.003"
-    field(at, "optimizer.learning_rate").set_value("3e-4").run()
+    field(at, "optimizer.learning_rate").set_value("1e-4").run()
     assert at.code[0].value.startswith(f"grpo-lab fork {failed}@10")
     launch_button(at).click().run()
     assert not at.exception
