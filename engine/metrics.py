@@ -22,7 +22,8 @@ def _table(*rows: tuple[str, str, str, str]) -> dict[str, Metric]:
 
 METRICS: dict[str, Metric] = _table(
     ("reward", "Reward", "", "Mean reward of the step's graded training completions."),
-    ("reward_std", "Reward std", "", "Mean over groups of the sample standard deviation of the rewards in a group."),
+    ("reward_std", "Reward std", "", "Mean over groups of the standard deviation of the rewards in a group."),
+    ("reward_std/batch", "Reward std, batch", "", "Standard deviation of all graded rewards of the rollout batch."),
     ("rewards/answer/mean", "Answer reward", "share", "Share of training completions whose answer is right."),
     ("rewards/format/mean", "Format reward", "share", "Share of training completions in the format asked for."),
     ("rewards/not_graded", "Not graded", "share", "Share of training completions that the reward could not judge."),
@@ -40,7 +41,12 @@ METRICS: dict[str, Metric] = _table(
     ("loss", "Loss", "", "Value of the loss that was differentiated, mean over the step's optimizer steps."),
     ("grad_norm", "Gradient norm", "", "Norm of the gradient before clipping, mean over the step's optimizer steps."),
     ("learning_rate", "Learning rate", "", "Learning rate of the step's last optimizer step."),
-    ("ratio/mean", "Mean ratio", "", "Mean of policy over old probability, over tokens with an advantage; 1 when on-policy."),
+    (
+        "ratio/mean",
+        "Mean ratio",
+        "",
+        "Mean of policy over old probability, over tokens with an advantage; 1 when on-policy.",
+    ),
     ("clip_ratio/low_mean", "Clipped low", "share", "Share of tokens with a negative advantage held at 1 − clip_eps."),
     (
         "clip_ratio/high_mean",

@@ -36,7 +36,7 @@ def draw_group(group: GroupRow, completions: Sequence[CompletionRow], config: Ma
         labels = [f"#{each.index} {VERDICTS[each.verdict][0]}" for each in completions]
         advantages = [each.advantage for each in completions]
         plot("advantages", group.group_id, lambda: advantages_figure(advantages, labels))
-        st.caption(advantage_words(group, config))
+        st.caption(advantage_words(group, config, graded=sum(each.reward is not None for each in completions)))
     if not completions:
         st.info("The completions of this group are not stored.")
         return
@@ -50,20 +50,34 @@ def draw_group(group: GroupRow, completions: Sequence[CompletionRow], config: Ma
     _cards(group, completions)
 
 
-def advantage_words(group: GroupRow, config: Mapping[str, Any]) -> str:
-    """Say with the group's numbers how its advantages were computed."""
+def advantage_words(group: GroupRow, config: Mapping[str, Any], *, graded: int | None = None) -> str:
+    """Say with the group's numbers how its advantages were computed; `graded` is its number of rewards."""
     grpo = config.get("grpo", {})
-    if grpo.get("baseline") == "none":
+    # Runs of older versions say `use_std_normalization`.
+    scale = grpo.get("scale", "group_std" if grpo.get("use_std_normalization", True) else "none")
+    baseline = grpo.get("baseline", "group_mean")
+    if baseline == "none" and scale == "none":
         return "Without a baseline the advantage of a completion is its reward."
     if group.reward_mean is None:
         return "No completion of this group has a reward, so none has an advantage."
-    if group.kind != "mixed":
+    if group.kind != "mixed" and not (baseline == "none" and scale == "batch_std"):
         return "All rewards are equal, so every advantage is exactly 0: this group teaches nothing."
-    difference = f"reward − {group.reward_mean:.4g}"
-    if not grpo.get("use_std_normalization", True) or group.reward_std is None:
-        return f"advantage = {difference} (the group's mean)"
-    eps = grpo.get("advantage_eps", 0.0)
-    return f"advantage = ({difference}) / ({group.reward_std:.4g} + {eps:g}): the group's mean and sample std"
+    formula, sources = "reward", []
+    if baseline == "group_mean":
+        formula, sources = f"reward − {group.reward_mean:.4g}", ["the group's mean"]
+    elif baseline == "leave_one_out":
+        n = graded or group.size
+        formula = f"(reward − {group.reward_mean:.4g}) · {n}/{n - 1}"
+        sources = ["the distance to the mean of the group's others"]
+    if scale == "none" or group.reward_std is None:
+        return f"advantage = {formula} ({sources[0]})"
+    eps, std = f"{grpo.get('advantage_eps', 0.0):g}", grpo.get("std", "sample")
+    formula = f"({formula})" if baseline == "group_mean" else formula
+    if scale == "batch_std":
+        divisor, whose = f"(std of the batch + {eps})", f"the {std} std of the step's rewards (reward_std/batch)"
+    else:
+        divisor, whose = f"({group.reward_std:.4g} + {eps})", f"{std} std" if sources else f"the group's {std} std"
+    return f"advantage = {formula} / {divisor}: {' and '.join([*sources, whose])}"
 
 
 def completion_table(completions: Sequence[CompletionRow]) -> pd.DataFrame:

@@ -24,7 +24,7 @@ COMMON = (
     "rollout.temperature",
     "grpo.loss_type",
     "grpo.baseline",
-    "grpo.use_std_normalization",
+    "grpo.scale",
     "grpo.aggregation",
     "prompt.name",
     "seed",
@@ -35,7 +35,6 @@ LABELS = {
     "task.name": "Task",
     "optimizer.name": "Optimizer",
     "optimizer.learning_rate": "Learning rate",
-    "grpo.use_std_normalization": "Std normalization",
 }
 # Sections whose title is not just their name with a capital.
 TITLES = {"grpo": "GRPO"}

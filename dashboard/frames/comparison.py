@@ -6,7 +6,8 @@ from typing import Any
 import pandas as pd
 
 from dashboard.frames.metrics import last_values
-from engine.config import fields
+from engine.config import fields, nest
+from engine.errors import ConfigError
 from engine.store.records import Run
 
 FINAL = ("reward", "entropy", "completions/mean_length")
@@ -47,9 +48,10 @@ def final_table(runs: Sequence[Run], frame: pd.DataFrame) -> pd.DataFrame:
 def config_differences(runs: Sequence[Run]) -> pd.DataFrame:
     """Return one row per field in which the runs' configs differ: the field, and its value in each run as text.
 
-    Stored configs are compared as they are, so that a run of an older version can be compared too.
+    Stored configs are compared under today's names where all of theirs are known, and as they are otherwise, so
+    that a run of an older version can be compared too.
     """
-    flat = {run.run_id: dict(_leaves(run.config)) for run in runs}
+    flat = {run.run_id: dict(_leaves(_named(run.config))) for run in runs}
     order = {field.path: number for number, field in enumerate(fields())}
     paths = sorted(
         {path for values in flat.values() for path in values}, key=lambda path: (order.get(path, 10**6), path)
@@ -61,6 +63,13 @@ def config_differences(runs: Sequence[Run]) -> pd.DataFrame:
             rows.append([path, *values])
     names = labels(runs)
     return pd.DataFrame(rows, columns=["field", *(names[run.run_id] for run in runs)])
+
+
+def _named(config: Mapping[str, Any]) -> Mapping[str, Any]:
+    try:
+        return nest(config)
+    except ConfigError:
+        return config
 
 
 def _leaves(tree: Mapping[str, Any], prefix: str = "") -> list[tuple[str, Any]]:

@@ -68,7 +68,7 @@ def fork(
     with output(json) as out:
         db = open_database()
         parent, step = _parent(db, run_at_step)
-        config = parse_config(merge(parent.config, nest(_changes(set_))))
+        config = parse_config(merge(nest(parent.config), nest(_changes(set_))))
         _check_fork(parent, step, config)
         run_id = queue.enqueue(
             db, config, name=name or f"{parent.name}@{step}", preset=parent.preset, parent=(parent.run_id, step)

@@ -33,19 +33,20 @@ def nest(raw: Mapping[str, Any]) -> dict[str, Any]:
         ConfigError: if a name is unknown, or one field is given twice with different values.
     """
     tree: dict[str, Any] = {}
-    origin: dict[str, tuple[str, Any]] = {}
+    origin: dict[str, tuple[str, Any, Any]] = {}
     problems = []
-    for given, value in _flat(raw):
+    for given, stated in _flat(raw):
         path = canonical_path(given)
+        value = _own_value(path, stated)
         if path is None:
-            problems.append(FieldProblem(given, f"{given}={_show(value)} is not a field; {_suggest(given)}"))
+            problems.append(FieldProblem(given, f"{given}={_show(stated)} is not a field; {_suggest(given)}"))
         elif path in origin and origin[path][1] != value:
-            first, other = origin[path]
+            first, _, other = origin[path]
             problems.append(
-                FieldProblem(path, f"{path} is given twice: {first}={_show(other)}, {given}={_show(value)}; keep one")
+                FieldProblem(path, f"{path} is given twice: {first}={_show(other)}, {given}={_show(stated)}; keep one")
             )
         else:
-            origin[path] = (given, value)
+            origin[path] = (given, value, stated)
             section, _, key = path.rpartition(".")
             (tree.setdefault(section, {}) if section else tree)[key] = value
     if problems:
@@ -106,12 +107,24 @@ def _paths_by_name() -> dict[str, str]:
     return unambiguous | {field.path: field.path for field in fields()}
 
 
+# CS336 switches the std on and off (`use_std_normalization`); TRL's `scale_rewards` has words of its own.
+_OTHER_VALUES: Mapping[str, Mapping[str, str]] = {
+    "grpo.scale": {"true": "group_std", "false": "none", "group": "group_std", "batch": "batch_std"}
+}
+
+
+def _own_value(path: str | None, value: Any) -> Any:
+    """Return our value for another program's value of the same field."""
+    known = _OTHER_VALUES.get(path or "", {})
+    return known.get(_show(value).lower(), value) if isinstance(value, bool | str) else value
+
+
 def _without_idle_switches(tree: dict[str, Any]) -> dict[str, Any]:
     """CS336's `loss_type: no_baseline` ignores the baseline switches; so they default to off under it."""
     grpo = tree.get("grpo", {})
     if grpo.get("loss_type") != "no_baseline":
         return tree
-    return {**tree, "grpo": {"baseline": "none", "use_std_normalization": False, **grpo}}
+    return {**tree, "grpo": {"baseline": "none", "scale": "none", **grpo}}
 
 
 def _problem(detail: Any) -> FieldProblem:

@@ -80,18 +80,17 @@ def _problems(config: "RunConfig") -> Iterator[FieldProblem]:
 
 def _baseline_problems(config: "RunConfig") -> Iterator[FieldProblem]:
     grpo = config.grpo
-    if grpo.loss_type == "no_baseline" and (grpo.baseline != "none" or grpo.use_std_normalization):
+    if grpo.loss_type == "no_baseline" and (grpo.baseline != "none" or grpo.scale != "none"):
         yield FieldProblem(
             "grpo.loss_type",
-            f"loss_type=no_baseline uses raw rewards, but baseline={grpo.baseline} and "
-            f"use_std_normalization={str(grpo.use_std_normalization).lower()}; "
-            "set baseline=none and use_std_normalization=false, or choose loss_type=reinforce_with_baseline",
+            f"loss_type=no_baseline uses raw rewards, but baseline={grpo.baseline} and scale={grpo.scale}; "
+            "set baseline=none and scale=none, or choose loss_type=reinforce_with_baseline",
         )
     if grpo.loss_type == "reinforce_with_baseline" and grpo.baseline == "none":
         yield FieldProblem(
             "grpo.baseline",
             "baseline=none contradicts loss_type=reinforce_with_baseline; "
-            "use baseline=group_mean or loss_type=no_baseline",
+            "use baseline=group_mean, baseline=leave_one_out or loss_type=no_baseline",
         )
 
 
@@ -108,7 +107,10 @@ def _remarks(config: "RunConfig") -> Iterator[str]:
             "share one rollout batch: all but the first are off-policy and uncorrected."
         )
     if grpo.baseline == "none" and grpo.loss_type != "no_baseline":
-        yield "Without a baseline every rewarded completion is pushed up, and flat groups still carry a gradient."
+        flat = ", and flat groups still carry a gradient" if grpo.scale != "group_std" else ""
+        yield f"Without a baseline every rewarded completion is pushed up{flat}."
+    if grpo.scale == "none" and grpo.std != "sample":
+        yield f"std={grpo.std} has no effect: with scale=none nothing is divided by a standard deviation."
     if config.checkpoints.every % config.evaluation.every:
         yield (
             f"Checkpoints come every {config.checkpoints.every} steps, evaluations every {config.evaluation.every}: "

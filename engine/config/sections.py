@@ -5,7 +5,9 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 LossType = Literal["no_baseline", "reinforce_with_baseline", "grpo_no_clip", "grpo_clip"]
-Baseline = Literal["none", "group_mean"]
+Baseline = Literal["none", "group_mean", "leave_one_out"]
+Scale = Literal["none", "group_std", "batch_std"]
+StdKind = Literal["sample", "population"]
 Aggregation = Literal["mean", "constant", "microbatch", "token"]
 Schedule = Literal["constant", "linear", "cosine"]
 PromptName = Literal["r1_zero", "question_only"]
@@ -91,8 +93,15 @@ class GrpoConfig(Section):
         words=("n_grpo_steps", "max_steps"),
     )
     loss_type: LossType = about("grpo_clip", "Policy-gradient loss per token.")
-    baseline: Baseline = about("group_mean", "What is subtracted from a reward.")
-    use_std_normalization: bool = about(True, "Divide by the group's sample standard deviation.")
+    baseline: Baseline = about(
+        "group_mean", "What is subtracted from a reward; `leave_one_out` is the mean of the group's others."
+    )
+    scale: Scale = about(
+        "group_std",
+        "What an advantage is divided by: the group's standard deviation or that of the whole rollout batch.",
+        words=("use_std_normalization", "scale_rewards"),
+    )
+    std: StdKind = about("sample", "Standard deviation with n − 1 (`sample`) or n (`population`).")
     advantage_eps: float = about(1e-6, "Added to the standard deviation before the division.", ge=0.0, le=1.0)
     clip_eps: float = about(
         0.2, "The ratio is clipped below at 1 − this.", gt=0.0, lt=1.0, words=("cliprange", "epsilon")

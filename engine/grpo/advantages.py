@@ -7,8 +7,8 @@ from array_api_compat import array_namespace, device
 
 from engine.grpo.arrays import Array, widened
 
-Baseline = Literal["none", "group_mean"]
-Scale = Literal["none", "group_std"]
+Baseline = Literal["none", "group_mean", "leave_one_out"]
+Scale = Literal["none", "group_std", "batch_std"]
 StdKind = Literal["sample", "population"]
 
 
@@ -25,6 +25,8 @@ class AdvantageStats(NamedTuple):
     """(P,) bool: all graded rewards are equal (also: one graded reward, or none)."""
     graded: Array
     """(P,) number of rewards that are not missing."""
+    batch_std: Array
+    """() standard deviation of all graded rewards of the P groups; exactly 0 where all are equal, NaN without any."""
 
 
 def group_advantages(
@@ -40,11 +42,15 @@ def group_advantages(
     A = (r - mean) / (std + eps), statistics over the graded rewards of the group
     (Shao et al. 2024, "DeepSeekMath", section 4.1.2; sample std and eps = 1e-6 as in CS336 assignment 5).
 
-    - `baseline="none"` subtracts nothing; `scale="none"` divides by nothing (Liu et al. 2025, "Dr. GRPO").
+    - `baseline="none"` subtracts nothing. `baseline="leave_one_out"` subtracts the mean of the n - 1 other
+      graded rewards (Ahmadian et al. 2024, "Back to Basics", RLOO), which is (r - mean) · n / (n - 1).
+    - `scale="none"` divides by nothing (Liu et al. 2025, "Dr. GRPO"). `scale="batch_std"` divides by the std of
+      all graded rewards of `rewards` (Hu et al. 2025, "REINFORCE++"; TRL's `scale_rewards="batch"`).
+    - `std` is "sample" (n - 1) or "population" (n), for group and batch alike.
     - A flat group is found by comparing rewards: a float std of equal rewards need not be 0, and divided
       by a small eps the rounding error becomes an advantage. Its advantage is exactly 0 wherever a
-      baseline is subtracted or a std divided by (there is no spread to measure a reward in). With neither,
-      the advantage is the raw reward, flat or not.
+      baseline is subtracted or its own std divided by (there is no spread to measure a reward in). Without a
+      baseline the advantage is the reward, flat or not: raw, or over the std of the batch (0 where that is flat).
     - Rewards narrower than float32 are widened first.
 
     Raises ValueError when a reward is infinite or `rewards` is not two-dimensional.
@@ -65,16 +71,23 @@ def group_advantages(
     mean = xp.sum(known, axis=1) / xp.where(none_graded, nothing, counts)
     flat = _is_flat(rewards, present)
     deviations = xp.where(present, rewards - mean[:, None], xp.zeros_like(rewards))
-    spread = _std(deviations, counts, std)
-    spread = xp.where(none_graded, nothing, xp.where(flat, xp.zeros_like(spread), spread))
+    spread = xp.where(none_graded, nothing, _std(deviations, counts, flat, std))
+    whole = _batch_spread(rewards, present, std)
 
     advantages = known if baseline == "none" else deviations
+    if baseline == "leave_one_out":
+        others = counts - 1
+        advantages = advantages * (counts / xp.where(others > 0, others, xp.ones_like(others)))[:, None]
+    without_spread = flat
     if scale == "group_std":
         # The 1 is never used: a flat group gets its 0 below, and everything else has a spread above 0.
         advantages = advantages / xp.where(flat, xp.ones_like(spread), spread + eps)[:, None]
+    elif scale == "batch_std":
+        advantages = advantages / xp.where(whole.flat, xp.ones_like(whole.std), whole.std + eps)
+        without_spread = flat | whole.flat if baseline != "none" else xp.zeros_like(flat) | whole.flat
     if baseline != "none" or scale != "none":
-        advantages = xp.where(flat[:, None], xp.zeros_like(advantages), advantages)
-    return AdvantageStats(advantages, mean, spread, flat, graded)
+        advantages = xp.where(without_spread[:, None], xp.zeros_like(advantages), advantages)
+    return AdvantageStats(advantages, mean, spread, flat, graded, whole.std[0])
 
 
 def advantages_by_group(
@@ -119,8 +132,28 @@ def _is_flat(rewards: Array, present: Array) -> Array:
     return highest <= lowest  # no graded reward: -inf <= inf
 
 
-def _std(deviations: Array, counts: Array, kind: StdKind) -> Array:
+def _std(deviations: Array, counts: Array, flat: Array, kind: StdKind) -> Array:
     xp = array_namespace(deviations)
     degrees = counts - 1 if kind == "sample" else counts
     squares = xp.sum(deviations * deviations, axis=1)
-    return xp.sqrt(squares / xp.where(degrees > 0, degrees, xp.ones_like(degrees)))
+    spread = xp.sqrt(squares / xp.where(degrees > 0, degrees, xp.ones_like(degrees)))
+    return xp.where(flat, xp.zeros_like(spread), spread)
+
+
+class _BatchSpread(NamedTuple):
+    std: Array
+    flat: Array
+
+
+def _batch_spread(rewards: Array, present: Array, kind: StdKind) -> _BatchSpread:
+    """Return the std of all graded rewards and whether they are all equal, both (1,): the batch as one group."""
+    xp = array_namespace(rewards)
+    rewards, present = xp.reshape(rewards, (1, -1)), xp.reshape(present, (1, -1))
+    known = xp.where(present, rewards, xp.zeros_like(rewards))
+    counts = xp.sum(xp.astype(present, rewards.dtype), axis=1)
+    counts = xp.where(counts > 0, counts, xp.full_like(counts, float("nan")))
+    mean = xp.sum(known, axis=1) / counts
+    deviations = xp.where(present, rewards - mean[:, None], xp.zeros_like(rewards))
+    flat = _is_flat(rewards, present)
+    std = _std(deviations, counts, flat, kind)
+    return _BatchSpread(xp.where(counts > 0, std, counts), flat)

@@ -38,6 +38,7 @@ def assign_advantages(rewards: Sequence[Sequence[Reward]], config: RunConfig) ->
     return group_advantages(
         np.array(values, np.float64),
         baseline=config.grpo.baseline,
-        scale="group_std" if config.grpo.use_std_normalization else "none",
+        scale=config.grpo.scale,
+        std=config.grpo.std,
         eps=config.grpo.advantage_eps,
     )

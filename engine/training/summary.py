@@ -48,6 +48,7 @@ def rollout_metrics(
     if graded:
         metrics["reward"] = fmean(reward.value for reward in graded if reward.value is not None)
         metrics["reward_std"] = fmean(spread)
+        metrics["reward_std/batch"] = float(advantages.batch_std)
         for part in graded[0].parts:
             metrics[f"rewards/{part}/mean"] = fmean(reward.parts[part] for reward in graded)
     return metrics

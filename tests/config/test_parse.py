@@ -49,7 +49,35 @@ def test_the_words_of_trl_are_accepted():
 def test_no_baseline_alone_switches_baseline_and_std_off():
     config = parse_config({"loss_type": "no_baseline"})
     assert config.grpo.baseline == "none"
-    assert not config.grpo.use_std_normalization
+    assert config.grpo.scale == "none"
+
+
+@pytest.mark.parametrize(
+    ("word", "value", "scale"),
+    [
+        ("use_std_normalization", True, "group_std"),
+        ("use_std_normalization", False, "none"),
+        ("grpo.use_std_normalization", "false", "none"),
+        ("scale_rewards", "batch", "batch_std"),
+        ("scale_rewards", "group", "group_std"),
+        ("scale_rewards", "none", "none"),
+        ("scale", "batch_std", "batch_std"),
+    ],
+)
+def test_the_switches_of_other_programs_are_read_as_a_scale(word, value, scale):
+    assert parse_config({word: value}).grpo.scale == scale
+    assert parse_config(dict([parse_assignment(f"{word}={value}")])).grpo.scale == scale
+
+
+def test_a_switch_and_a_scale_that_say_the_same_may_stand_together():
+    assert parse_config({"use_std_normalization": False, "grpo": {"scale": "none"}}).grpo.scale == "none"
+    with pytest.raises(ConfigError, match=r"given twice: use_std_normalization=true, grpo\.scale=none; keep one"):
+        parse_config({"use_std_normalization": True, "grpo": {"scale": "none"}})
+
+
+def test_another_word_for_a_scale_names_the_choices():
+    with pytest.raises(ConfigError, match=r"grpo\.scale=range.*one of none, group_std, batch_std"):
+        parse_config({"scale": "range"})
 
 
 def test_an_unknown_field_is_refused_with_a_suggestion():

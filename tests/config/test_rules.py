@@ -51,11 +51,27 @@ def test_every_broken_rule_is_named_at_once():
 
 def test_raw_rewards_and_a_baseline_contradict_each_other():
     found = messages(loss_type="no_baseline", baseline="group_mean")
-    assert "set baseline=none and use_std_normalization=false" in found["grpo.loss_type"]
+    assert "set baseline=none and scale=none" in found["grpo.loss_type"]
 
 
 def test_reinforce_with_baseline_needs_one():
     assert "use baseline=group_mean" in messages(loss_type="reinforce_with_baseline", baseline="none")["grpo.baseline"]
+
+
+def test_reinforce_takes_either_baseline():
+    config = parse_config({"loss_type": "reinforce_with_baseline", "baseline": "leave_one_out", "scale": "none"})
+    assert config.grpo.baseline == "leave_one_out"
+
+
+def test_flat_groups_without_a_baseline_are_remarked_on_only_where_they_teach():
+    def flat_groups_teach(scale):
+        return any("flat groups" in remark for remark in remarks(parse_config({"baseline": "none", "scale": scale})))
+
+    assert [flat_groups_teach(scale) for scale in ("none", "batch_std", "group_std")] == [True, True, False]
+
+
+def test_a_kind_of_std_without_a_division_is_remarked_on():
+    assert any("no effect" in remark for remark in remarks(parse_config({"std": "population", "scale": "none"})))
 
 
 def test_a_constant_without_its_aggregation_is_refused():

@@ -131,5 +131,24 @@ def test_the_advantage_is_explained_with_the_numbers_of_the_group(db) -> None:
     assert advantage_words(group, {"grpo": grpo}).startswith("advantage = (reward − 0.25) / (0.5 + 1e-06)")
     plain = advantage_words(group, {"grpo": grpo | {"use_std_normalization": False}})
     assert plain == "advantage = reward − 0.25 (the group's mean)"
-    assert "is its reward" in advantage_words(group, {"grpo": {"baseline": "none"}})
+    raw = {"baseline": "none", "scale": "none"}
+    assert "is its reward" in advantage_words(group, {"grpo": raw})
     assert "exactly 0" in advantage_words(replace(group, kind="tied"), {"grpo": grpo})
+
+
+@pytest.mark.parametrize(
+    ("baseline", "scale", "words"),
+    [
+        ("group_mean", "group_std", "(reward − 0.25) / (0.5 + 1e-06): the group's mean and population std"),
+        ("group_mean", "batch_std", "(reward − 0.25) / (std of the batch + 1e-06): the group's mean and the popul"),
+        ("leave_one_out", "none", "(reward − 0.25) · 4/3 (the distance to the mean of the group's others)"),
+        ("leave_one_out", "group_std", "(reward − 0.25) · 4/3 / (0.5 + 1e-06): the distance"),
+        ("none", "group_std", "reward / (0.5 + 1e-06): the group's population std"),
+        ("none", "batch_std", "reward / (std of the batch + 1e-06): the population std of the step's rewards"),
+    ],
+)
+def test_every_advantage_is_explained_by_its_own_formula(db, baseline, scale, words) -> None:
+    succeeded, *_ = filled(db)
+    group = replace(reads.groups(db, succeeded, 1)[0], kind="mixed", reward_mean=0.25, reward_std=0.5)
+    grpo = {"baseline": baseline, "scale": scale, "std": "population", "advantage_eps": 1e-6}
+    assert advantage_words(group, {"grpo": grpo}, graded=4).startswith(f"advantage = {words}")
