@@ -33,7 +33,8 @@ class Chart:
 
 def loss_note(config: RunConfig) -> str:
     """Say why the loss stays near zero, where it must."""
-    if config.on_policy and config.grpo.baseline != "none":
+    by_ratio = config.grpo.loss_type in ("grpo_clip", "grpo_no_clip")
+    if config.on_policy and by_ratio and config.grpo.baseline != "none":
         return (
             "Near zero by construction: on-policy the ratio is 1 and a group's advantages sum to zero, so the value "
             "cancels while its gradient does not. Watch reward and gradient norm instead."
@@ -43,7 +44,7 @@ def loss_note(config: RunConfig) -> str:
 
 def clip_note(config: RunConfig) -> str:
     """Say why the clip cannot act, where it cannot."""
-    if config.grpo.loss_type != "grpo_clip":
+    if config.grpo.loss_type not in ("grpo_clip", "cispo"):
         return f"Not active: loss_type={config.grpo.loss_type} has no clip."
     if config.on_policy:
         return "Not active (on-policy): with one optimizer step per rollout batch the ratio is 1 everywhere."

@@ -8,6 +8,10 @@ from engine.errors import ConfigError, FieldProblem
 if TYPE_CHECKING:
     from engine.config.run_config import RunConfig
 
+WITHOUT_RATIO = ("no_baseline", "reinforce_with_baseline")
+# Ten times GSPO's own range and more.
+WIDE_FOR_SEQUENCES = 0.01
+
 
 def check_rules(config: "RunConfig") -> None:
     """Raise ConfigError with every broken rule at once."""
@@ -59,6 +63,7 @@ def _problems(config: "RunConfig") -> Iterator[FieldProblem]:
             f"use {' or '.join(str(steps) for steps in sorted(nearest))}",
         )
     yield from _baseline_problems(config)
+    yield from _ratio_problems(config)
     if grpo.aggregation_constant is not None and grpo.aggregation != "constant":
         yield FieldProblem(
             "grpo.aggregation_constant",
@@ -94,6 +99,22 @@ def _baseline_problems(config: "RunConfig") -> Iterator[FieldProblem]:
         )
 
 
+def _ratio_problems(config: "RunConfig") -> Iterator[FieldProblem]:
+    grpo = config.grpo
+    if grpo.dual_clip is not None and grpo.loss_type != "grpo_clip":
+        yield FieldProblem(
+            "grpo.dual_clip",
+            f"dual_clip={grpo.dual_clip:g} is used by loss_type=grpo_clip only, not by loss_type={grpo.loss_type}; "
+            "leave it empty or set loss_type=grpo_clip",
+        )
+    if grpo.ratio_level == "sequence" and grpo.loss_type in WITHOUT_RATIO:
+        yield FieldProblem(
+            "grpo.ratio_level",
+            f"ratio_level=sequence has no meaning under loss_type={grpo.loss_type}, which has no ratio; "
+            "use ratio_level=token or loss_type=grpo_clip",
+        )
+
+
 def _remarks(config: "RunConfig") -> Iterator[str]:
     grpo = config.grpo
     if grpo.loss_type == "grpo_clip" and config.on_policy:
@@ -101,7 +122,19 @@ def _remarks(config: "RunConfig") -> Iterator[str]:
             "The clip cannot act: with one optimizer step per rollout batch the ratio is 1 everywhere. "
             "The gradient equals that of grpo_no_clip and reinforce_with_baseline."
         )
-    if not config.on_policy and grpo.loss_type in ("no_baseline", "reinforce_with_baseline"):
+    if grpo.loss_type == "cispo" and config.on_policy:
+        yield (
+            "The cap of cispo cannot act: with one optimizer step per rollout batch the ratio is 1 everywhere. "
+            "The gradient equals that of reinforce_with_baseline."
+        )
+    if grpo.loss_type == "cispo":
+        yield f"cispo has no lower bound: a weight is capped at {1 + config.clip_eps_high:g} and may fall to 0."
+    if grpo.ratio_level == "sequence" and grpo.loss_type == "grpo_clip" and grpo.clip_eps >= WIDE_FOR_SEQUENCES:
+        yield (
+            f"clip_eps={grpo.clip_eps:g} hardly ever binds on a sequence's ratio, a mean over its tokens; "
+            "GSPO uses clip_eps=0.0003 and clip_eps_high=0.0004."
+        )
+    if not config.on_policy and grpo.loss_type in WITHOUT_RATIO:
         yield (
             f"{grpo.loss_type} has no importance ratio, and {config.optimizer_steps_per_step} optimizer steps "
             "share one rollout batch: all but the first are off-policy and uncorrected."

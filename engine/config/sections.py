@@ -4,7 +4,8 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-LossType = Literal["no_baseline", "reinforce_with_baseline", "grpo_no_clip", "grpo_clip"]
+LossType = Literal["no_baseline", "reinforce_with_baseline", "grpo_no_clip", "grpo_clip", "cispo"]
+RatioLevel = Literal["token", "sequence"]
 Baseline = Literal["none", "group_mean", "leave_one_out"]
 Scale = Literal["none", "group_std", "batch_std"]
 StdKind = Literal["sample", "population"]
@@ -108,10 +109,22 @@ class GrpoConfig(Section):
     )
     clip_eps_high: float | None = about(
         None,
-        "The ratio is clipped above at 1 + this; empty takes clip_eps.",
+        "The ratio is clipped (under cispo: its weight capped) above at 1 + this; empty takes clip_eps.",
         gt=0.0,
         le=10.0,
         words=("epsilon_high",),
+    )
+    dual_clip: float | None = about(
+        None,
+        "At a negative advantage the ratio is clipped above at this; empty leaves it free.",
+        gt=1.0,
+        le=1000.0,
+        words=("clip_ratio_c", "delta"),
+    )
+    ratio_level: RatioLevel = about(
+        "token",
+        "The ratio of each token, or of the whole sequence: the geometric mean over its tokens.",
+        words=("importance_sampling_level",),
     )
     aggregation: Aggregation = about("mean", "How per-token losses become one number.", words=("normalize_mode",))
     aggregation_constant: int | None = about(

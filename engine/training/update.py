@@ -37,16 +37,18 @@ class _Tally:
     tokens: int = 0
     clipped_low: int = 0
     clipped_high: int = 0
+    clipped_dual: int = 0
     ratio_tokens: int = 0
     ratio_sum: float = 0.0
 
     def add(self, loss: TokenLoss, mask: Tensor) -> None:
         self.clipped_low += int((loss.clipped_low & mask).sum())
         self.clipped_high += int((loss.clipped_high & mask).sum())
+        self.clipped_dual += int((loss.clipped_dual & mask).sum())
         self.ratio_tokens += int(mask.sum())
         self.ratio_sum += float(loss.ratio[mask].double().sum())
 
-    def metrics(self) -> dict[str, float]:
+    def metrics(self, *, dual_clip: bool) -> dict[str, float]:
         tokens = max(self.tokens, 1)
         metrics = {
             "loss": sum(self.losses) / len(self.losses),
@@ -57,6 +59,8 @@ class _Tally:
             "updates/optimizer_steps": float(len(self.losses)),
             "updates/skipped": float(self.skipped),
         }
+        if dual_clip:
+            metrics["clip_ratio/dual_mean"] = self.clipped_dual / tokens
         if self.ratio_tokens:
             metrics["ratio/mean"] = self.ratio_sum / self.ratio_tokens
         return metrics
@@ -82,7 +86,7 @@ def update_policy(model: Any, optimizer: OptimizerStep, batch: Batch, config: Ru
         tally.grad_norms.append(norm)
         tally.skipped += not changed
     difference = sampling_logp_difference(batch.sampler_log_probs, before.log_probs, batch.response_mask)
-    metrics = tally.metrics() | {
+    metrics = tally.metrics(dual_clip=config.grpo.dual_clip is not None) | {
         "entropy": float(masked_mean(before.entropy, batch.response_mask)),
         "sampling/sampling_logp_difference/mean": difference.mean,
         "sampling/sampling_logp_difference/max": difference.max,
@@ -129,8 +133,10 @@ def _accumulate_gradients(
             rows.advantages,
             rows.loss_mask,
             old_log_probs=before.log_probs[chosen, :width],
+            ratio_level=config.grpo.ratio_level,
             clip_eps_low=config.grpo.clip_eps,
             clip_eps_high=config.clip_eps_high,
+            dual_clip=config.grpo.dual_clip,
         )
         value = aggregate(token_loss.loss, weights[teaches, :width])
         value.backward()

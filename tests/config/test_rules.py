@@ -74,6 +74,37 @@ def test_a_kind_of_std_without_a_division_is_remarked_on():
     assert any("no effect" in remark for remark in remarks(parse_config({"std": "population", "scale": "none"})))
 
 
+def test_a_dual_clip_without_a_clip_is_refused():
+    message = messages(dual_clip=3, loss_type="cispo")["grpo.dual_clip"]
+    assert message.startswith("dual_clip=3 is used by loss_type=grpo_clip only")
+    assert "above 1 to 1 000" in messages(dual_clip=1)["grpo.dual_clip"]
+
+
+def test_a_sequence_ratio_needs_a_loss_with_a_ratio():
+    found = messages(ratio_level="sequence", loss_type="reinforce_with_baseline")
+    assert found["grpo.ratio_level"].endswith("use ratio_level=token or loss_type=grpo_clip")
+
+
+def test_the_words_of_other_programs_for_ratio_and_dual_clip_are_read():
+    config = parse_config({"importance_sampling_level": "sequence", "delta": 4.0})
+    assert (config.grpo.ratio_level, config.grpo.dual_clip) == ("sequence", 4.0)
+
+
+def test_a_token_clip_on_a_sequence_ratio_is_remarked_on():
+    def wide(**settings):
+        return any("hardly ever binds" in remark for remark in remarks(parse_config(settings)))
+
+    assert wide(ratio_level="sequence")
+    assert not wide(ratio_level="sequence", clip_eps=3e-4, clip_eps_high=4e-4)
+    assert not wide()
+
+
+def test_what_cispo_does_not_do_is_remarked_on():
+    found = remarks(parse_config({"loss_type": "cispo", "clip_eps_high": 4.0}))
+    assert any("capped at 5 " in remark for remark in found)
+    assert any("cap of cispo cannot act" in remark for remark in found)
+
+
 def test_a_constant_without_its_aggregation_is_refused():
     assert "aggregation=constant only" in messages(normalize_constant=512)["grpo.aggregation_constant"]
 

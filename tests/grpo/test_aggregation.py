@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.grpo.aggregation import AggregationTotals, aggregate, aggregation_totals, aggregation_weights
+from engine.grpo.loss import LOSSES
 from engine.grpo.masking import response_mask
 
 NAN = float("nan")
@@ -85,6 +86,44 @@ def test_the_split_into_micro_batches_never_changes_the_gradient(mode, lengths):
     whole = gradient(lengths, mode, 1)
     for parts in (2, 4, 8):
         torch.testing.assert_close(gradient(lengths, mode, parts), whole, rtol=1e-6, atol=1e-7)
+
+
+LOSS_SETTINGS = [
+    ("reinforce_with_baseline", {}),
+    ("grpo_no_clip", {}),
+    ("grpo_clip", {}),
+    ("grpo_clip", {"dual_clip": 1.1}),
+    ("grpo_clip", {"ratio_level": "sequence", "clip_eps_low": 0.02, "clip_eps_high": 0.03}),
+    ("cispo", {}),
+    ("cispo", {"ratio_level": "sequence"}),
+]
+
+
+@pytest.mark.parametrize("mode", SPLIT_FREE)
+@pytest.mark.parametrize(("name", "settings"), LOSS_SETTINGS)
+def test_no_loss_sees_how_the_step_was_split(mode, name, settings):
+    random = torch.Generator().manual_seed(3)
+    lengths = torch.tensor([3, 9, 1, 5, 2, 7, 4, 6])
+    old = -torch.rand(8, 9, generator=random, dtype=torch.float64) - 0.5
+    values = old + 0.3 * torch.randn(8, 9, generator=random, dtype=torch.float64)
+    advantages = torch.randn(8, generator=random, dtype=torch.float64)
+    totals = aggregation_totals(response_mask(lengths, 9))
+
+    def gradient_in(parts):
+        log_probs = values.clone().requires_grad_()
+        for rows in torch.arange(8).chunk(parts):
+            width = int(lengths[rows].max())
+            mask = response_mask(lengths[rows], width)
+            loss = LOSSES[name](
+                log_probs[rows, :width], advantages[rows], mask, old_log_probs=old[rows, :width], **settings
+            ).loss
+            aggregate(loss, aggregation_weights(mask, mode, totals=totals, constant=12)).backward()
+        return log_probs.grad
+
+    whole = gradient_in(1)
+    assert float(whole.norm()) > 0
+    for parts in (2, 4, 8):
+        assert float((gradient_in(parts) - whole).norm() / whole.norm()) < 1e-6
 
 
 def test_only_the_microbatch_mode_depends_on_the_split():

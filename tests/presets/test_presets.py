@@ -28,6 +28,28 @@ def test_no_two_presets_are_the_same():
     assert len(set(digests)) == len(digests)
 
 
+RECIPES = {
+    "grpo": {},
+    "dr_grpo": {"grpo.scale": "none", "grpo.aggregation": "constant"},
+    "dapo": {"grpo.aggregation": "token", "grpo.clip_eps_high": 0.28},
+    "gspo": {"grpo.ratio_level": "sequence", "grpo.clip_eps": 3e-4, "grpo.clip_eps_high": 4e-4},
+    "cispo": {"grpo.loss_type": "cispo", "grpo.aggregation": "token", "grpo.clip_eps_high": 4.0},
+    "rloo": {"grpo.baseline": "leave_one_out", "grpo.scale": "none", "grpo.aggregation": "constant"},
+}
+
+
+@pytest.mark.parametrize("name", RECIPES)
+def test_a_recipe_is_grpo_with_the_fields_of_its_paper(name):
+    changes = diff(load_preset("grpo").config, load_preset(name).config)
+    assert {path: value for path, (_, value) in changes.items()} == RECIPES[name]
+
+
+def test_the_recipes_share_one_budget_and_are_off_policy_so_that_ratio_and_clip_act():
+    configs = [load_preset(name).config for name in RECIPES]
+    assert {config.optimizer_steps_per_step for config in configs} == {4}
+    assert len({config.rollout for config in configs}) == len({config.optimizer for config in configs}) == 1
+
+
 def test_overrides_win_over_the_preset():
     config = load_preset("low-learning-rate", {"learning_rate": 1e-6, "seed": 5}).config
     assert config.optimizer.learning_rate == 1e-6

@@ -5,6 +5,7 @@ import pytest
 
 from engine.config import parse_config
 from engine.metrics import METRICS
+from engine.presets import load_preset
 from engine.training.checkpoint import latest_checkpoint, step_of
 from engine.training.loop import Outcome, StartPoint, train
 from engine.types import EvaluationRecord, StepRecord
@@ -85,8 +86,18 @@ def test_a_run_trains_evaluates_and_keeps_checkpoints(tmp_path):
     assert step_of(newest) == 6
 
 
+@pytest.mark.parametrize("recipe", ["grpo", "dr_grpo", "dapo", "gspo", "cispo", "rloo"])
+def test_every_recipe_trains(tmp_path, recipe):
+    notes = Notes()
+    config = load_preset(recipe, SMALL | {"grpo.steps": 2, "grpo.train_batch_size": 4}).config
+    train(config, recorder=notes, folder=tmp_path, threads=1, stop=lambda: False)  # type: ignore[arg-type]
+    assert [record.metrics["updates/optimizer_steps"] for record in notes.steps] == [4, 4]
+    assert all(record.metrics["updates/skipped"] == 0 for record in notes.steps)
+    assert any(record.metrics["grad_norm"] > 0 for record in notes.steps)
+
+
 def test_every_logged_metric_is_defined_and_every_defined_one_is_logged(tmp_path):
-    notes, _ = run(tmp_path)
+    notes, _ = run(tmp_path, **{"grpo.dual_clip": 3.0})
     logged = {name for record in notes.steps for name in record.metrics}
     logged |= {
         f"eval/validation/{'greedy_' if record.mode == 'greedy' else ''}{name}"

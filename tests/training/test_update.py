@@ -40,13 +40,56 @@ def gradients(model, groups, rewards, **settings) -> list[torch.Tensor]:
     return optimizer.gradients
 
 
+LOSS_SETTINGS = [
+    {},
+    {"grpo.dual_clip": 3.0},
+    {"grpo.ratio_level": "sequence"},
+    {"grpo.loss_type": "cispo"},
+    {"grpo.loss_type": "reinforce_with_baseline", "grpo.baseline": "leave_one_out"},
+    {"grpo.scale": "batch_std", "grpo.std": "population"},
+]
+
+
 @pytest.mark.parametrize("aggregation", ["mean", "constant", "token"])
 @pytest.mark.parametrize("micro_batches", [2, 4, 8])
-def test_micro_batches_do_not_change_the_gradient(model, groups, rewards, aggregation, micro_batches):
-    settings = {"grpo.aggregation": aggregation}
+@pytest.mark.parametrize("losses", LOSS_SETTINGS, ids=lambda settings: ",".join(map(str, settings.values())))
+def test_micro_batches_do_not_change_the_gradient(model, groups, rewards, aggregation, micro_batches, losses):
+    settings = {"grpo.aggregation": aggregation} | losses
     (whole,) = gradients(model, groups, rewards, **settings)
     (split,) = gradients(model, groups, rewards, **settings, **{"grpo.gradient_accumulation_steps": micro_batches})
     assert float((whole - split).norm() / whole.norm()) < 1e-6
+
+
+@pytest.mark.parametrize(
+    "losses", [{"loss_type": "cispo"}, {"ratio_level": "sequence", "clip_eps": 0.001}, {"dual_clip": 1.01}], ids=str
+)
+def test_off_policy_the_settings_of_the_ratio_reach_the_loss(model, groups, rewards, losses):
+    """Once the policy has moved, each of them gives another second gradient than the default."""
+
+    class Moving(FrozenOptimizer):
+        def apply(self, loss, *, step):
+            gradient = torch.cat([p.grad.flatten() for p in self.model.parameters()]).clone()
+            with torch.no_grad():
+                for parameter in self.model.parameters():
+                    parameter -= 0.5 * parameter.grad
+            self.gradients.append(gradient)
+            self.optimizer.zero_grad(set_to_none=True)
+            return float(gradient.norm()), True
+
+    start = {name: value.clone() for name, value in model.state_dict().items()}
+
+    def second_gradient(**settings):
+        model.load_state_dict(start)
+        config = parse_config(BASE | {"epochs_per_rollout_batch": 2} | settings)
+        optimizer = Moving(model)
+        update = update_policy(model, optimizer, make_batch(groups, rewards, config), config, step=1)
+        return optimizer.gradients[1], update.metrics
+
+    plain, _ = second_gradient()
+    other, metrics = second_gradient(**losses)
+    assert float((plain - other).norm() / plain.norm()) > 1e-3
+    assert ("clip_ratio/dual_mean" in metrics) == ("dual_clip" in losses)
+    assert metrics.get("clip_ratio/dual_mean", 1.0) > 0
 
 
 def test_the_first_gradient_is_that_of_the_plain_policy_gradient(model, groups, rewards):
