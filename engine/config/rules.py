@@ -134,6 +134,11 @@ def _remarks(config: "RunConfig") -> Iterator[str]:
             f"clip_eps={grpo.clip_eps:g} hardly ever binds on a sequence's ratio, a mean over its tokens; "
             "GSPO uses clip_eps=0.0003 and clip_eps_high=0.0004."
         )
+    if grpo.importance_correction != "none" and config.rollout.engine == "transformers":
+        yield (
+            f"importance_correction={grpo.importance_correction} has next to nothing to correct: with "
+            "engine=transformers sampler and trainer are one model, and their probabilities differ by rounding alone."
+        )
     if not config.on_policy and grpo.loss_type in WITHOUT_RATIO:
         yield (
             f"{grpo.loss_type} has no importance ratio, and {config.optimizer_steps_per_step} optimizer steps "

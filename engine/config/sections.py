@@ -6,6 +6,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 LossType = Literal["no_baseline", "reinforce_with_baseline", "grpo_no_clip", "grpo_clip", "cispo"]
 RatioLevel = Literal["token", "sequence"]
+ImportanceCorrection = Literal["none", "token_truncate", "token_mask", "sequence_truncate", "sequence_mask"]
 Baseline = Literal["none", "group_mean", "leave_one_out"]
 Scale = Literal["none", "group_std", "batch_std"]
 StdKind = Literal["sample", "population"]
@@ -125,6 +126,18 @@ class GrpoConfig(Section):
         "token",
         "The ratio of each token, or of the whole sequence: the geometric mean over its tokens.",
         words=("importance_sampling_level",),
+    )
+    importance_correction: ImportanceCorrection = about(
+        "none",
+        "How losses are corrected for a sampler whose probabilities differ from the trainer's.",
+        words=("vllm_importance_sampling_mode",),
+    )
+    importance_cap: float = about(
+        3.0,
+        "Importance weights above this are truncated to it, or their token or sequence is left out.",
+        ge=1.0,
+        le=1000.0,
+        words=("vllm_importance_sampling_clip_max", "vllm_importance_sampling_cap"),
     )
     aggregation: Aggregation = about("mean", "How per-token losses become one number.", words=("normalize_mode",))
     aggregation_constant: int | None = about(

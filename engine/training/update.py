@@ -9,7 +9,8 @@ from torch import Tensor
 
 from engine.config import RunConfig
 from engine.grpo.aggregation import aggregate, aggregation_totals, aggregation_weights
-from engine.grpo.diagnostics import sampling_logp_difference
+from engine.grpo.diagnostics import ratio_spread, sampling_logp_difference
+from engine.grpo.importance import ImportanceWeights, importance_weights
 from engine.grpo.log_probs import TokenScores
 from engine.grpo.loss import LOSSES, TokenLoss
 from engine.grpo.masking import masked_mean
@@ -86,10 +87,16 @@ def update_policy(model: Any, optimizer: OptimizerStep, batch: Batch, config: Ru
         tally.grad_norms.append(norm)
         tally.skipped += not changed
     difference = sampling_logp_difference(batch.sampler_log_probs, before.log_probs, batch.response_mask)
+    importance = _importance(before.log_probs, batch, config)
+    ratio = ratio_spread(importance.ratio, batch.response_mask)
     metrics = tally.metrics(dual_clip=config.grpo.dual_clip is not None) | {
         "entropy": float(masked_mean(before.entropy, batch.response_mask)),
         "sampling/sampling_logp_difference/mean": difference.mean,
         "sampling/sampling_logp_difference/max": difference.max,
+        "sampling/importance_sampling_ratio/mean": ratio.mean,
+        "sampling/importance_sampling_ratio/min": ratio.min,
+        "sampling/importance_sampling_ratio/max": ratio.max,
+        "sampling/importance_beyond_cap": float(masked_mean(importance.beyond_cap, batch.response_mask)),
     }
     return Update(metrics, before)
 
@@ -138,11 +145,22 @@ def _accumulate_gradients(
             clip_eps_high=config.clip_eps_high,
             dual_clip=config.grpo.dual_clip,
         )
-        value = aggregate(token_loss.loss, weights[teaches, :width])
+        correction = _importance(before.log_probs[chosen, :width], rows, config)
+        value = aggregate(token_loss.loss, weights[teaches, :width] * correction.weights)
         value.backward()
         loss += float(value.detach())
         tally.add(token_loss, rows.loss_mask)
     return loss
+
+
+def _importance(before: Tensor, batch: Batch, config: RunConfig) -> ImportanceWeights:
+    return importance_weights(
+        before,
+        batch.sampler_log_probs,
+        batch.response_mask,
+        correction=config.grpo.importance_correction,
+        cap=config.grpo.importance_cap,
+    )
 
 
 @torch.no_grad()

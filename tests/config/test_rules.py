@@ -105,6 +105,11 @@ def test_what_cispo_does_not_do_is_remarked_on():
     assert any("cap of cispo cannot act" in remark for remark in found)
 
 
+def test_a_correction_where_sampler_and_trainer_are_one_is_remarked_on():
+    config = parse_config({"vllm_importance_sampling_mode": "sequence_mask"})
+    assert any("next to nothing to correct" in remark for remark in remarks(config))
+
+
 def test_a_constant_without_its_aggregation_is_refused():
     assert "aggregation=constant only" in messages(normalize_constant=512)["grpo.aggregation_constant"]
 

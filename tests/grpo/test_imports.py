@@ -6,7 +6,18 @@ ROOT = Path(__file__).parents[2]
 
 
 def test_what_an_inspector_replays_leaves_torch_unimported():
-    modules = ["advantages", "aggregation", "arrays", "diagnostics", "groups", "kl", "loss", "masking", "ratio"]
+    modules = [
+        "advantages",
+        "aggregation",
+        "arrays",
+        "diagnostics",
+        "groups",
+        "importance",
+        "kl",
+        "loss",
+        "masking",
+        "ratio",
+    ]
     code = f"import sys, {', '.join('engine.grpo.' + name for name in modules)}; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False, cwd=ROOT).returncode == 0
 

@@ -47,6 +47,7 @@ LOSS_SETTINGS = [
     {"grpo.loss_type": "cispo"},
     {"grpo.loss_type": "reinforce_with_baseline", "grpo.baseline": "leave_one_out"},
     {"grpo.scale": "batch_std", "grpo.std": "population"},
+    {"grpo.importance_correction": "token_truncate", "grpo.importance_cap": 1.1},
 ]
 
 
@@ -159,6 +160,33 @@ def test_the_second_optimizer_step_is_clipped_once_the_policy_has_moved(model, g
     assert update.metrics["updates/optimizer_steps"] == 4
     assert update.metrics["clip_ratio/region_mean"] > 0.05
     assert update.metrics["ratio/mean"] != pytest.approx(1.0, abs=1e-4)
+
+
+def test_a_sampler_that_overrates_its_tokens_is_corrected_for(model, groups, rewards):
+    """Sampler probabilities at half the policy's: every ratio is 2, so the gradient doubles; a cap of 1.5 holds it."""
+    batch = make_batch(groups, rewards, parse_config(BASE))
+    scores = score_tokens(model, batch, temperature=1.0).log_probs.detach()
+    batch = replace(batch, sampler_log_probs=scores - torch.tensor(2.0).log())
+
+    def gradient(**settings):
+        config = parse_config(BASE | settings)
+        optimizer = FrozenOptimizer(model)
+        update = update_policy(model, optimizer, batch, config, step=1)
+        return optimizer.gradients[0], update.metrics
+
+    plain, metrics = gradient()
+    assert metrics["sampling/importance_sampling_ratio/mean"] == pytest.approx(2.0, abs=1e-4)
+    assert metrics["sampling/importance_beyond_cap"] == 0.0
+    doubled, _ = gradient(importance_correction="token_truncate")
+    assert torch.allclose(doubled, 2 * plain, rtol=1e-3, atol=1e-6)
+    capped, metrics = gradient(importance_correction="token_truncate", importance_cap=1.5)
+    assert torch.allclose(capped, 1.5 * plain, rtol=1e-3, atol=1e-6)
+    assert metrics["sampling/importance_beyond_cap"] == 1.0
+    dropped, metrics = gradient(importance_correction="token_mask", importance_cap=1.5)
+    assert float(dropped.abs().max()) == 0.0
+    # The one-token row keeps its ratio of 2 under a cap of 3; longer rows are at 4 and more.
+    _, metrics = gradient(importance_correction="sequence_mask")
+    assert metrics["sampling/importance_beyond_cap"] == pytest.approx(36 / 37)
 
 
 def test_scores_do_not_depend_on_the_rows_beside_them(model, groups, rewards):
