@@ -20,7 +20,13 @@ VERDICTS = {"correct": "✓ correct", "wrong": "✕ wrong", "unreadable": "◇ u
 FINISHES = {"eos": "end token", "stop": "stop string", "length": "cut at the length limit"}
 
 
-def draw_group(group: GroupRow, completions: Sequence[CompletionRow], config: Mapping[str, Any]) -> None:
+def draw_group(
+    group: GroupRow,
+    completions: Sequence[CompletionRow],
+    config: Mapping[str, Any],
+    *,
+    batch_std: float | None = None,
+) -> None:
     """Draw a group: question and gold answer, its advantages and how they came about, and its completions."""
     st.subheader(f"Group {group.index}: {group.n_correct} of {group.size} right, {KINDS[group.kind]}")
     left, right = st.columns([3, 2])
@@ -35,8 +41,9 @@ def draw_group(group: GroupRow, completions: Sequence[CompletionRow], config: Ma
         st.markdown("**Advantages**", help="How much each completion is pushed up (right) or down (left), per token")
         labels = [f"#{each.index} {VERDICTS[each.verdict][0]}" for each in completions]
         advantages = [each.advantage for each in completions]
+        graded = sum(each.reward is not None for each in completions)
         plot("advantages", group.group_id, lambda: advantages_figure(advantages, labels))
-        st.caption(advantage_words(group, config, graded=sum(each.reward is not None for each in completions)))
+        st.caption(advantage_words(group, config, graded=graded, batch_std=batch_std))
     if not completions:
         st.info("The completions of this group are not stored.")
         return
@@ -50,8 +57,13 @@ def draw_group(group: GroupRow, completions: Sequence[CompletionRow], config: Ma
     _cards(group, completions)
 
 
-def advantage_words(group: GroupRow, config: Mapping[str, Any], *, graded: int | None = None) -> str:
-    """Say with the group's numbers how its advantages were computed; `graded` is its number of rewards."""
+def advantage_words(
+    group: GroupRow, config: Mapping[str, Any], *, graded: int | None = None, batch_std: float | None = None
+) -> str:
+    """Say with the group's numbers how its advantages were computed.
+
+    `graded` is its number of rewards, `batch_std` the std of its step's, where it is known.
+    """
     grpo = config.get("grpo", {})
     # Runs of older versions say `use_std_normalization`.
     scale = grpo.get("scale", "group_std" if grpo.get("use_std_normalization", True) else "none")
@@ -74,7 +86,8 @@ def advantage_words(group: GroupRow, config: Mapping[str, Any], *, graded: int |
     eps, std = f"{grpo.get('advantage_eps', 0.0):g}", grpo.get("std", "sample")
     formula = f"({formula})" if baseline == "group_mean" else formula
     if scale == "batch_std":
-        divisor, whose = f"(std of the batch + {eps})", f"the {std} std of the step's rewards (reward_std/batch)"
+        number_of = "std of the batch" if batch_std is None else f"{batch_std:.4g}"
+        divisor, whose = f"({number_of} + {eps})", f"the {std} std of all rewards of the step"
     else:
         divisor, whose = f"({group.reward_std:.4g} + {eps})", f"{std} std" if sources else f"the group's {std} std"
     return f"advantage = {formula} / {divisor}: {' and '.join([*sources, whose])}"

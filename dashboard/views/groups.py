@@ -8,7 +8,7 @@ from dashboard.components.navigation import asked_number, open_run
 from dashboard.components.plot import plot_library
 from dashboard.components.run_picker import pick_run
 from dashboard.data import store
-from engine.store.reads import completions, steps_with_groups
+from engine.store.reads import completions, metrics, steps_with_groups
 from engine.store.records import Run
 from engine.store.status import LIVE
 
@@ -25,6 +25,11 @@ def nothing_yet(run: Run) -> None:
         st.info("This run ended before its first step, so it has no groups.")
 
 
+def batch_std(run: Run, step: int) -> float | None:
+    table = metrics(db, [run.run_id], ["reward_std/batch"], after_step=step - 1)
+    return float(table.values[0]) if len(table) and table.steps[0] == step else None
+
+
 def page(run: Run) -> None:
     steps = steps_with_groups(db, run.run_id)
     if not steps:
@@ -33,7 +38,7 @@ def page(run: Run) -> None:
     step = pick_step(db, run, steps, asked_number("step"))
     group = pick_group(db, run, step, asked_number("group"))
     if group is not None:
-        draw_group(group, completions(db, group.group_id), run.config)
+        draw_group(group, completions(db, group.group_id), run.config, batch_std=batch_std(run, step))
 
 
 plot_library()

@@ -1,5 +1,6 @@
 from dataclasses import replace
 from pathlib import Path
+from random import Random
 
 import pytest
 from streamlit.testing.v1 import AppTest
@@ -10,7 +11,7 @@ from engine.store import queue, reads, writes
 from engine.store.database import Database, open_database
 from engine.types import StepRecord
 from tests.dashboard.open_page import figures, filled, open_page
-from tests.store.filled import small_config
+from tests.store.filled import small_config, step_record
 
 
 @pytest.fixture
@@ -144,7 +145,7 @@ def test_the_advantage_is_explained_with_the_numbers_of_the_group(db) -> None:
         ("leave_one_out", "none", "(reward − 0.25) · 4/3 (the distance to the mean of the group's others)"),
         ("leave_one_out", "group_std", "(reward − 0.25) · 4/3 / (0.5 + 1e-06): the distance"),
         ("none", "group_std", "reward / (0.5 + 1e-06): the group's population std"),
-        ("none", "batch_std", "reward / (std of the batch + 1e-06): the population std of the step's rewards"),
+        ("none", "batch_std", "reward / (std of the batch + 1e-06): the population std of all rewards of the step"),
     ],
 )
 def test_every_advantage_is_explained_by_its_own_formula(db, baseline, scale, words) -> None:
@@ -152,3 +153,16 @@ def test_every_advantage_is_explained_by_its_own_formula(db, baseline, scale, wo
     group = replace(reads.groups(db, succeeded, 1)[0], kind="mixed", reward_mean=0.25, reward_std=0.5)
     grpo = {"baseline": baseline, "scale": scale, "std": "population", "advantage_eps": 1e-6}
     assert advantage_words(group, {"grpo": grpo}, graded=4).startswith(f"advantage = {words}")
+    known = advantage_words(group, {"grpo": grpo}, graded=4, batch_std=0.25)
+    assert ("(0.25 + 1e-06)" in known) == (scale == "batch_std")
+
+
+def test_the_std_of_the_batch_is_that_of_the_groups_own_step(db) -> None:
+    run_id = queue.enqueue(db, parse_config({"scale": "batch_std"}), name="batch std")
+    for step in (1, 2):
+        record = step_record(step, 0.5, Random(0))
+        mixed = [group for group in record.groups if group.kind == "mixed"]
+        writes.write_step(db, run_id, replace(record, metrics={"reward_std/batch": step / 4}, groups=mixed))
+    at = open_page("groups", run=run_id, step="1")
+    assert not at.exception
+    assert any("(0.25 + 1e-06)" in caption.value for caption in at.caption)
