@@ -51,9 +51,9 @@ def launch(lab: Lab, preset: str, steps: int, seed: int = 0) -> str:
 
 
 def mixed_group(db: Database, run_id: str) -> tuple[int, int]:
-    """Return step and index of a group that is about half right, from the first third of a run."""
+    """Return step and index of a group that is about half right, from the first tenth of a run."""
     steps = steps_with_groups(db, run_id)
-    step = steps[len(steps) // 3]
+    step = steps[len(steps) // 10]
     best = min(groups(db, run_id, step), key=lambda group: abs(group.n_correct - group.size / 2))
     return step, best.index
 
