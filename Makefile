@@ -43,6 +43,9 @@ format: $(TOOLS)  ## Put the code into the house format.
 bench: $(TOOLS)  ## Measure the claims of the documentation.
 	@python -m benchmarks
 
+screenshots: $(TOOLS)  ## Train three runs and take the README's images of them again.
+	@python -m tests.browser.screenshots
+
 $(VENV)/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
 		|| { echo "GRPO Lab needs Python 3.11 or newer; '$(PYTHON)' is not. Try: make run PYTHON=python3.12" >&2; exit 1; }
