@@ -115,7 +115,8 @@ def best_checkpoint(folder: Path) -> Path | None:
 def prune_checkpoints(folder: Path, *, keep: int) -> list[int]:
     """Delete all but the newest `keep` checkpoints and the best one; return the steps deleted."""
     kept = sorted((path for path in folder.glob("step-*") if is_complete(path)), key=step_of)[-keep:]
-    doomed = [path for path in folder.glob("step-*") if path not in {*kept, best_checkpoint(folder)}]
+    staying = {*kept, best_checkpoint(folder)}
+    doomed = [path for path in folder.glob("step-*") if path not in staying]
     for path in doomed:
         shutil.rmtree(path)
     return sorted(step_of(path) for path in doomed if path.suffix != _WRITING)
