@@ -70,7 +70,8 @@ class CompletionRecord:
     """A completion as it is stored: what was sampled, how it was judged, what it was worth.
 
     `advantage` is None where the reward is missing. `policy_log_probs` and `entropy` are per token,
-    taken before the update; None where the trainer did not compute them.
+    taken before the update; None where the trainer did not compute them. `kl` is the estimate of
+    KL(policy || reference) summed over the tokens, in nats; None where no reference policy is kept.
     """
 
     completion: Completion
@@ -78,11 +79,15 @@ class CompletionRecord:
     advantage: float | None
     policy_log_probs: FloatArray | None = None
     entropy: FloatArray | None = None
+    kl: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class GroupRecord:
-    """A group as it is stored, with the statistics its advantages were computed from."""
+    """A group as it is stored, with the statistics its advantages were computed from.
+
+    `trained` is False where dynamic sampling drew the group and left it out of the update.
+    """
 
     problem: Problem
     prompt: str
@@ -91,15 +96,20 @@ class GroupRecord:
     reward_mean: float | None
     reward_std: float | None
     completions: tuple[CompletionRecord, ...]
+    trained: bool = True
 
 
 @dataclass(frozen=True, slots=True)
 class StepRecord:
-    """Everything that one step (one rollout batch) leaves behind. Steps count from 1."""
+    """Everything that one step (one rollout batch) leaves behind. Steps count from 1.
+
+    `updates` has the metrics of each optimizer step in its order, where there were several.
+    """
 
     step: int
     metrics: Mapping[str, float]
     groups: Sequence[GroupRecord] = ()
+    updates: Sequence[Mapping[str, float]] = ()
 
 
 @dataclass(frozen=True, slots=True)

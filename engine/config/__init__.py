@@ -2,7 +2,7 @@
 
 from engine.config.fields import Field, FieldKind, fields
 from engine.config.parse import canonical_path, merge, nest, parse_assignment, parse_config, to_yaml
-from engine.config.rules import remarks
+from engine.config.remarks import remarks
 from engine.config.run_config import RunConfig, diff, leaves
 from engine.config.sections import Section
 

@@ -109,7 +109,9 @@ def _paths_by_name() -> dict[str, str]:
 
 # CS336 switches the std on and off (`use_std_normalization`); TRL's `scale_rewards` has words of its own.
 _OTHER_VALUES: Mapping[str, Mapping[str, str]] = {
-    "grpo.scale": {"true": "group_std", "false": "none", "group": "group_std", "batch": "batch_std"}
+    "grpo.scale": {"true": "group_std", "false": "none", "group": "group_std", "batch": "batch_std"},
+    "truncation.completions": {"true": "mask", "false": "keep"},
+    "kl.estimator": {"kl": "k1", "mse": "k2", "low_var_kl": "k3"},
 }
 
 

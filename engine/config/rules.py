@@ -1,4 +1,4 @@
-"""Rules that span fields, and remarks that are worth reading but forbid nothing."""
+"""Rules that span fields."""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
@@ -9,8 +9,6 @@ if TYPE_CHECKING:
     from engine.config.run_config import RunConfig
 
 WITHOUT_RATIO = ("no_baseline", "reinforce_with_baseline")
-# Ten times GSPO's own range and more.
-WIDE_FOR_SEQUENCES = 0.01
 
 
 def check_rules(config: "RunConfig") -> None:
@@ -18,11 +16,6 @@ def check_rules(config: "RunConfig") -> None:
     problems = tuple(_problems(config))
     if problems:
         raise ConfigError(problems)
-
-
-def remarks(config: "RunConfig") -> tuple[str, ...]:
-    """Return sentences about settings that have no effect or an unusual one."""
-    return tuple(_remarks(config))
 
 
 def _problems(config: "RunConfig") -> Iterator[FieldProblem]:
@@ -64,6 +57,15 @@ def _problems(config: "RunConfig") -> Iterator[FieldProblem]:
         )
     yield from _baseline_problems(config)
     yield from _ratio_problems(config)
+    yield from _kl_problems(config)
+    yield from _entropy_problems(config)
+    yield from _truncation_problems(config)
+    if rollout.dynamic_sampling and grpo.baseline == "none":
+        yield FieldProblem(
+            "rollout.dynamic_sampling",
+            "dynamic_sampling=true leaves out flat groups, which do teach under baseline=none; "
+            "set dynamic_sampling=false or baseline=group_mean",
+        )
     if grpo.aggregation_constant is not None and grpo.aggregation != "constant":
         yield FieldProblem(
             "grpo.aggregation_constant",
@@ -115,44 +117,38 @@ def _ratio_problems(config: "RunConfig") -> Iterator[FieldProblem]:
         )
 
 
-def _remarks(config: "RunConfig") -> Iterator[str]:
-    grpo = config.grpo
-    if grpo.loss_type == "grpo_clip" and config.on_policy:
-        yield (
-            "The clip cannot act: with one optimizer step per rollout batch the ratio is 1 everywhere. "
-            "The gradient equals that of grpo_no_clip and reinforce_with_baseline."
+def _kl_problems(config: "RunConfig") -> Iterator[FieldProblem]:
+    kl = config.kl
+    if kl.target is not None and kl.beta == 0:
+        yield FieldProblem(
+            "kl.target",
+            f"target={kl.target:g} cannot be reached from beta=0, which the controller multiplies; "
+            "set beta to where it shall start, such as 0.01, or leave target empty",
         )
-    if grpo.loss_type == "cispo" and config.on_policy:
-        yield (
-            "The cap of cispo cannot act: with one optimizer step per rollout batch the ratio is 1 everywhere. "
-            "The gradient equals that of reinforce_with_baseline."
+    if kl.reference == "copy" and kl.copy_every > config.grpo.steps and config.has_reference:
+        yield FieldProblem(
+            "kl.copy_every",
+            f"copy_every={kl.copy_every} is above steps={config.grpo.steps}, so the copy is never renewed; "
+            f"use at most {config.grpo.steps}, or reference=start",
         )
-    if grpo.loss_type == "cispo":
-        yield f"cispo has no lower bound: a weight is capped at {1 + config.clip_eps_high:g} and may fall to 0."
-    if grpo.ratio_level == "sequence" and grpo.loss_type == "grpo_clip" and grpo.clip_eps >= WIDE_FOR_SEQUENCES:
-        yield (
-            f"clip_eps={grpo.clip_eps:g} hardly ever binds on a sequence's ratio, a mean over its tokens; "
-            "GSPO uses clip_eps=0.0003 and clip_eps_high=0.0004."
+
+
+def _entropy_problems(config: "RunConfig") -> Iterator[FieldProblem]:
+    in_use = config.entropy.bonus > 0 or config.entropy.target is not None
+    if in_use and config.logging.entropy_share < 1:
+        yield FieldProblem(
+            "logging.entropy_share",
+            f"entropy_share={config.logging.entropy_share:g}, but the entropy bonus needs the entropy of every "
+            "completion; set entropy_share=1, or entropy.bonus=0 with an empty entropy.target",
         )
-    if grpo.importance_correction != "none" and config.rollout.engine == "transformers":
-        yield (
-            f"importance_correction={grpo.importance_correction} has next to nothing to correct: with "
-            "engine=transformers sampler and trainer are one model, and their probabilities differ by rounding alone."
-        )
-    if not config.on_policy and grpo.loss_type in WITHOUT_RATIO:
-        yield (
-            f"{grpo.loss_type} has no importance ratio, and {config.optimizer_steps_per_step} optimizer steps "
-            "share one rollout batch: all but the first are off-policy and uncorrected."
-        )
-    if grpo.baseline == "none" and grpo.loss_type != "no_baseline":
-        flat = ", and flat groups still carry a gradient" if grpo.scale != "group_std" else ""
-        yield f"Without a baseline every rewarded completion is pushed up{flat}."
-    if grpo.scale == "none" and grpo.std != "sample":
-        yield f"std={grpo.std} has no effect: with scale=none nothing is divided by a standard deviation."
-    if config.checkpoints.every % config.evaluation.every:
-        yield (
-            f"Checkpoints come every {config.checkpoints.every} steps, evaluations every {config.evaluation.every}: "
-            "a checkpoint of a step without an evaluation cannot be marked as the best."
+
+
+def _truncation_problems(config: "RunConfig") -> Iterator[FieldProblem]:
+    buffer, longest = config.truncation.overlong_buffer, config.rollout.max_tokens
+    if buffer is not None and buffer >= longest:
+        yield FieldProblem(
+            "truncation.overlong_buffer",
+            f"overlong_buffer={buffer} is not below max_tokens={longest}; use at most {max(longest - 1, 1)}",
         )
 
 

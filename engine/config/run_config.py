@@ -10,9 +10,12 @@ from pydantic import model_validator
 from engine.config.rules import check_rules
 from engine.config.sections import (
     CheckpointConfig,
+    EntropyConfig,
     EvaluationConfig,
     GrpoConfig,
+    KlConfig,
     LoggingConfig,
+    LoraConfig,
     ModelConfig,
     OptimizerConfig,
     PromptConfig,
@@ -20,6 +23,7 @@ from engine.config.sections import (
     Section,
     StoppingConfig,
     TaskConfig,
+    TruncationConfig,
     about,
 )
 
@@ -28,10 +32,14 @@ class RunConfig(Section):
     """Everything that decides what a run does. Equal configs on one machine give equal metrics."""
 
     model: ModelConfig = ModelConfig()
+    lora: LoraConfig = LoraConfig()
     task: TaskConfig = TaskConfig()
     prompt: PromptConfig = PromptConfig()
     rollout: RolloutConfig = RolloutConfig()
+    truncation: TruncationConfig = TruncationConfig()
     grpo: GrpoConfig = GrpoConfig()
+    kl: KlConfig = KlConfig()
+    entropy: EntropyConfig = EntropyConfig()
     optimizer: OptimizerConfig = OptimizerConfig()
     evaluation: EvaluationConfig = EvaluationConfig()
     stopping: StoppingConfig = StoppingConfig()
@@ -78,6 +86,17 @@ class RunConfig(Section):
     def clip_eps_high(self) -> float:
         """The upper clip range."""
         return self.grpo.clip_eps if self.grpo.clip_eps_high is None else self.grpo.clip_eps_high
+
+    @property
+    def has_reference(self) -> bool:
+        """Whether a reference policy is kept."""
+        return self.kl.beta > 0 or self.kl.measure
+
+    @property
+    def cuts_distribution(self) -> bool:
+        """Whether the sampler draws from something else than the softmax at its temperature."""
+        rollout = self.rollout
+        return rollout.top_p < 1 or rollout.top_k is not None or rollout.min_p > 0 or rollout.repetition_penalty != 1
 
     def digest(self) -> str:
         """A short hash of the whole config."""

@@ -1,0 +1,128 @@
+"""Remarks on a config: settings without effect or with an unusual one. Worth reading; they forbid nothing."""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from engine.config.rules import WITHOUT_RATIO
+from engine.config.sections import EntropyConfig, KlConfig
+
+if TYPE_CHECKING:
+    from engine.config.run_config import RunConfig
+
+# Ten times GSPO's own range and more.
+WIDE_FOR_SEQUENCES = 0.01
+
+
+def remarks(config: "RunConfig") -> tuple[str, ...]:
+    """Return sentences about settings that have no effect or an unusual one."""
+    return tuple(_remarks(config))
+
+
+def _remarks(config: "RunConfig") -> Iterator[str]:
+    grpo = config.grpo
+    if grpo.loss_type == "grpo_clip" and config.on_policy:
+        yield (
+            "The clip cannot act: with one optimizer step per rollout batch the ratio is 1 everywhere. "
+            "The gradient equals that of grpo_no_clip and reinforce_with_baseline."
+        )
+    if grpo.loss_type == "cispo" and config.on_policy:
+        yield (
+            "The cap of cispo cannot act: with one optimizer step per rollout batch the ratio is 1 everywhere. "
+            "The gradient equals that of reinforce_with_baseline."
+        )
+    if grpo.loss_type == "cispo":
+        yield f"cispo has no lower bound: a weight is capped at {1 + config.clip_eps_high:g} and may fall to 0."
+    if grpo.ratio_level == "sequence" and grpo.loss_type == "grpo_clip" and grpo.clip_eps >= WIDE_FOR_SEQUENCES:
+        yield (
+            f"clip_eps={grpo.clip_eps:g} hardly ever binds on a sequence's ratio, a mean over its tokens; "
+            "GSPO uses clip_eps=0.0003 and clip_eps_high=0.0004."
+        )
+    if grpo.importance_correction != "none" and config.rollout.engine == "transformers":
+        yield (
+            f"importance_correction={grpo.importance_correction} has next to nothing to correct: with "
+            "engine=transformers sampler and trainer are one model, and their probabilities differ by rounding alone."
+        )
+    if not config.on_policy and grpo.loss_type in WITHOUT_RATIO:
+        yield (
+            f"{grpo.loss_type} has no importance ratio, and {config.optimizer_steps_per_step} optimizer steps "
+            "share one rollout batch: all but the first are off-policy and uncorrected."
+        )
+    if grpo.baseline == "none" and grpo.loss_type != "no_baseline":
+        flat = ", and flat groups still carry a gradient" if grpo.scale != "group_std" else ""
+        yield f"Without a baseline every rewarded completion is pushed up{flat}."
+    if grpo.scale == "none" and grpo.std != "sample":
+        yield f"std={grpo.std} has no effect: with scale=none nothing is divided by a standard deviation."
+    yield from _kl_remarks(config)
+    yield from _sampler_remarks(config)
+    if config.truncation.completions != "keep" and config.truncation.overlong_buffer is not None:
+        yield (
+            f"overlong_penalty reaches no cut completion: with truncation.completions={config.truncation.completions} "
+            "their tokens are left out of the loss."
+        )
+    if config.entropy.target is None and config.entropy.change != EntropyConfig().change:
+        yield "entropy.change has no effect without entropy.target."
+    if config.stopping.patience is None and config.stopping.min_gain > 0:
+        yield f"min_gain={config.stopping.min_gain:g} has no effect without patience."
+    if config.model.dtype == "bfloat16" and config.lora.rank is None and config.optimizer.learning_rate < 1e-5:
+        yield (
+            f"In bfloat16 a step of learning_rate={config.optimizer.learning_rate:g} is mostly lost to rounding: "
+            "weights keep 8 bits. Use a higher rate, float32 or adapters (lora.rank)."
+        )
+    if config.checkpoints.every % config.evaluation.every:
+        yield (
+            f"Checkpoints come every {config.checkpoints.every} steps, evaluations every {config.evaluation.every}: "
+            "a checkpoint of a step without an evaluation cannot be marked as the best."
+        )
+
+
+def _kl_remarks(config: "RunConfig") -> Iterator[str]:
+    kl, start = config.kl, KlConfig()
+    if not config.has_reference:
+        idle = [
+            name
+            for name in ("estimator", "placement", "gain", "reference", "ema_decay", "copy_every")
+            if getattr(kl, name) != getattr(start, name)
+        ]
+        if idle:
+            yield f"kl.{', kl.'.join(idle)} without effect: with beta=0 there is no KL term."
+        return
+    if kl.beta > 0 and kl.placement == "loss" and kl.estimator == "k1":
+        yield (
+            "k1 as a term of the loss pulls nowhere: its gradient averages to 0 over the policy's own samples. "
+            "Use estimator=k2 or k3, or placement=reward."
+        )
+    if kl.beta > 0 and kl.placement == "reward" and kl.estimator != "k1":
+        yield (
+            f"estimator={kl.estimator} in the reward: the gradient of a reward comes from its value alone, and "
+            "only k1 gives that of the KL divergence itself."
+        )
+    if kl.beta > 0 and kl.placement == "loss":
+        yield "The KL term also acts on flat groups, whose gradient is then that of the KL term alone."
+
+
+def _sampler_remarks(config: "RunConfig") -> Iterator[str]:
+    rollout = config.rollout
+    cuts = [
+        f"{name}={value}"
+        for name, value, idle in (
+            ("top_p", f"{rollout.top_p:g}", 1.0),
+            ("top_k", str(rollout.top_k), None),
+            ("min_p", f"{rollout.min_p:g}", 0.0),
+        )
+        if getattr(rollout, name) != idle
+    ]
+    if cuts:
+        yield (
+            f"{', '.join(cuts)}: the sampler draws from a cut and renormalised distribution, so the ratio of policy to "
+            "sampler is biased (below 1 for every token drawn), and no correction brings back what was cut."
+        )
+    if rollout.repetition_penalty != 1:
+        yield (
+            f"repetition_penalty={rollout.repetition_penalty:g}: the sampler draws from another distribution than the "
+            "policy's, so the ratio of policy to sampler is biased."
+        )
+    if config.cuts_distribution and config.grpo.importance_correction == "none":
+        yield (
+            "The update takes these completions for the policy's own; "
+            "grpo.importance_correction=token_truncate corrects that in part."
+        )

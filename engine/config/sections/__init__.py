@@ -1,0 +1,28 @@
+"""The sections of a RunConfig: each field with its default, range, unit and one sentence."""
+
+from engine.config.sections.algorithm import EntropyConfig, GrpoConfig, KlConfig
+from engine.config.sections.model import LoraConfig, ModelConfig
+from engine.config.sections.optimizer import OptimizerConfig
+from engine.config.sections.rollout import RolloutConfig, TruncationConfig
+from engine.config.sections.section import Section, about
+from engine.config.sections.task import PromptConfig, TaskConfig
+from engine.config.sections.upkeep import CheckpointConfig, EvaluationConfig, LoggingConfig, StoppingConfig
+
+__all__ = [
+    "CheckpointConfig",
+    "EntropyConfig",
+    "EvaluationConfig",
+    "GrpoConfig",
+    "KlConfig",
+    "LoggingConfig",
+    "LoraConfig",
+    "ModelConfig",
+    "OptimizerConfig",
+    "PromptConfig",
+    "RolloutConfig",
+    "Section",
+    "StoppingConfig",
+    "TaskConfig",
+    "TruncationConfig",
+    "about",
+]
