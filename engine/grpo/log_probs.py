@@ -47,16 +47,25 @@ def entropy_from_logits(logits: Tensor, temperature: float = 1.0) -> Tensor:
         return entropies.sum(-1)
 
 
-def token_scores(logits: Tensor, token_ids: Tensor, temperature: float = 1.0) -> TokenScores:
-    """Return log-probs (in the graph) and entropy (outside of it) with the shared work done once."""
+def token_scores(
+    logits: Tensor, token_ids: Tensor, temperature: float = 1.0, *, entropy_graph: bool = False
+) -> TokenScores:
+    """Return log-probs (in the graph) and entropy with the shared work done once.
+
+    The entropy H = −Σ p log p is outside the graph unless `entropy_graph`; its gradient is
+    dH/dz = −p (log p + H) / temperature. The log-probs' part of the graph comes first, so that a recomputation
+    for their gradient alone can end before the entropy.
+    """
     scaled = _scaled(logits, temperature)
     log_total = torch.logsumexp(scaled, -1)
-    chosen = torch.gather(scaled, -1, token_ids.unsqueeze(-1)).squeeze(-1)
-    with torch.no_grad():
+    chosen = torch.gather(scaled, -1, token_ids.unsqueeze(-1)).squeeze(-1) - log_total
+    in_graph = entropy_graph and torch.is_grad_enabled()
+    with torch.set_grad_enabled(in_graph):
         # -inf logits have probability 0 and add nothing; clamped, 0 · -inf is not NaN.
         log_probs = (scaled - log_total.unsqueeze(-1)).clamp_(min=torch.finfo(torch.float32).min)
-        entropy = -(log_probs.exp() * log_probs).sum(-1)
-    return TokenScores(chosen - log_total, entropy)
+        # Outside the graph the product takes no memory of its own.
+        terms = log_probs.exp() * log_probs if in_graph else log_probs.mul_(log_probs.exp())
+    return TokenScores(chosen, -terms.sum(-1))
 
 
 def _scaled(logits: Tensor, temperature: float) -> Tensor:
