@@ -68,3 +68,37 @@ def test_gradients_flow_through_log_probs_and_not_through_entropy():
     # d log p_1 / dz = (onehot - p) / T with p_1 = sqrt(3) / (1 + sqrt(3))
     p = 3**0.5 / (1 + 3**0.5)
     assert logits.grad.flatten().tolist() == pytest.approx([-(1 - p) / 2, (1 - p) / 2])
+
+
+@pytest.mark.parametrize("temperature", [1.0, 2.0])
+def test_the_entropy_of_two_tokens_has_its_known_gradient(temperature):
+    # With p = 3/4, q = 1/4: H = p log(1/p) + q log(1/q), dH/dz = -p q log(p/q) / T for the likelier token.
+    logits = torch.tensor([[[0.0, temperature * log(3)]]], requires_grad=True)
+    entropy = token_scores(logits, torch.tensor([[1]]), temperature, entropy_graph=True).entropy
+    assert float(entropy.detach()) == pytest.approx(0.75 * log(4 / 3) + 0.25 * log(4))
+    entropy.sum().backward()
+    slope = 3 / 16 * log(3) / temperature
+    assert logits.grad.flatten().tolist() == pytest.approx([slope, -slope])
+
+
+def test_the_gradient_of_the_entropy_is_that_of_minus_the_sum_of_p_log_p():
+    logits = (torch.randn(2, 3, 50, generator=torch.Generator().manual_seed(0)) * 3).requires_grad_()
+    token_scores(logits, torch.zeros(2, 3, dtype=torch.int64), 0.7, entropy_graph=True).entropy.sum().backward()
+    ours, logits.grad = logits.grad, None
+    p = torch.softmax(logits.double() / 0.7, -1)
+    (-(p * p.log()).sum()).backward()
+    torch.testing.assert_close(ours, logits.grad, rtol=1e-5, atol=1e-6)
+
+
+def test_an_impossible_token_has_no_entropy_gradient():
+    logits = torch.tensor([[[0.0, log(3), -torch.inf]]], requires_grad=True)
+    token_scores(logits, torch.tensor([[1]]), entropy_graph=True).entropy.sum().backward()
+    slope = 3 / 16 * log(3)
+    assert logits.grad.flatten().tolist() == pytest.approx([slope, -slope, 0.0])
+
+
+def test_without_autograd_the_entropy_has_no_graph():
+    with torch.no_grad():
+        scores = token_scores(torch.zeros(1, 1, 2, requires_grad=True), torch.tensor([[1]]), entropy_graph=True)
+    assert not scores.entropy.requires_grad
+    assert not scores.log_probs.requires_grad
