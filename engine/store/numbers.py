@@ -1,7 +1,11 @@
 """Floats on their way into columns: SQLite turns NaN into NULL without a word."""
 
 import math
+from collections.abc import Sequence
 from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
 
 NumberKind = Literal["num", "nan", "+inf", "-inf"]
 
@@ -20,6 +24,14 @@ def split_number(value: float) -> tuple[float | None, NumberKind]:
 def join_number(value: float | None, kind: str) -> float:
     """Return the float that `split_number` took apart."""
     return _BY_KIND[kind] if value is None else value
+
+
+def join_numbers(values: Sequence[float | None], kinds: Sequence[str]) -> NDArray[np.float64]:
+    """Return the floats that `split_number` took apart, as one array."""
+    numbers = np.array(values, np.float64)  # None becomes NaN
+    for position in np.flatnonzero(np.isnan(numbers)).tolist():
+        numbers[position] = join_number(None, kinds[position])
+    return numbers
 
 
 def finite_or_none(value: float | None) -> float | None:

@@ -5,46 +5,37 @@ from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
-from sqlalchemy import Connection, String, bindparam, func, select
+from sqlalchemy import Connection, bindparam, func, select
 
 from engine.store import schema
 from engine.store.database import Database
-from engine.store.numbers import join_number
+from engine.store.name_leap import RUN, leap, names_in
+from engine.store.numbers import join_number, join_numbers
 from engine.store.records import MetricTable
 
 _Number = TypeVar("_Number", np.int64, np.float64)
 
 _metric = schema.metric
-_RUN = bindparam("run", type_=String)
 
 _POINTS = (
     select(_metric.c.step, _metric.c.value, _metric.c.kind)
-    .where(_metric.c.run_id == _RUN, _metric.c.name == bindparam("name"), _metric.c.step > bindparam("cursor"))
+    .where(_metric.c.run_id == RUN, _metric.c.name == bindparam("name"), _metric.c.step > bindparam("cursor"))
     .order_by(_metric.c.step)
 )
 
-# The names of a run by leaping from each to the next in the key: 40 look-ups, where DISTINCT would read
-# every point (two million for 50,000 steps).
-_first = select(func.min(_metric.c.name).label("name")).where(_metric.c.run_id == _RUN).cte("leap", recursive=True)
-_next = (
-    select(func.min(_metric.c.name))
-    .where(_metric.c.run_id == _RUN, _metric.c.name > _first.c.name)
-    .correlate(_first)
-    .scalar_subquery()
-)
-_leap = _first.union_all(select(_next).where(_first.c.name.is_not(None)))
-_NAMES = select(_leap.c.name).where(_leap.c.name.is_not(None)).order_by(_leap.c.name)
+_leap = leap(_metric)
+_NAMES = names_in(_leap)
 
 _point = _metric.alias("point")
 _latest_step = (
     select(func.max(_metric.c.step))
-    .where(_metric.c.run_id == _RUN, _metric.c.name == _leap.c.name)
+    .where(_metric.c.run_id == RUN, _metric.c.name == _leap.c.name)
     .correlate(_leap)
     .scalar_subquery()
 )
 _LATEST = (
     select(_point.c.name, _point.c.value, _point.c.kind)
-    .join_from(_leap, _point, (_point.c.run_id == _RUN) & (_point.c.name == _leap.c.name))
+    .join_from(_leap, _point, (_point.c.run_id == RUN) & (_point.c.name == _leap.c.name))
     .where(_point.c.step == _latest_step)
     .order_by(_point.c.name)
 )
@@ -76,7 +67,7 @@ def metrics(
                 run_column += [run_id] * len(points)
                 name_column += [name] * len(points)
                 steps.append(np.array(step_column, np.int64))
-                values.append(_numbers(value_column, kinds))
+                values.append(join_numbers(value_column, kinds))
     return MetricTable(run_column, name_column, _join(steps, np.int64), _join(values, np.float64))
 
 
@@ -95,13 +86,6 @@ def last_metrics(db: Database, run_id: str) -> dict[str, float]:
 
 def _names(connection: Connection, run_id: str) -> list[str]:
     return list(connection.execute(_NAMES, {"run": run_id}).scalars())
-
-
-def _numbers(values: Sequence[float | None], kinds: Sequence[str]) -> NDArray[np.float64]:
-    numbers = np.array(values, np.float64)  # None becomes NaN
-    for position in np.flatnonzero(np.isnan(numbers)).tolist():
-        numbers[position] = join_number(None, kinds[position])
-    return numbers
 
 
 def _join(parts: list[NDArray[_Number]], kind: type[_Number]) -> NDArray[_Number]:

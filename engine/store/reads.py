@@ -11,6 +11,7 @@ from engine.store.read_groups import (
 )
 from engine.store.read_metrics import last_metrics, metric_names, metrics
 from engine.store.read_runs import attempts, checkpoints, children, events, find_run, get_run, list_runs
+from engine.store.read_updates import update_metrics
 
 __all__ = [
     "attempts",
@@ -31,4 +32,5 @@ __all__ = [
     "prompt_token_ids",
     "steps_with_groups",
     "token_data",
+    "update_metrics",
 ]

@@ -129,8 +129,27 @@ class MetricTable:
 
 
 @dataclass(frozen=True, slots=True)
+class UpdateTable:
+    """Metrics of single optimizer steps as columns of equal length, ordered by name (as asked for), step and update.
+
+    `updates` has the number of the optimizer step within its step, from 1.
+    """
+
+    names: list[str]
+    steps: NDArray[np.int64]
+    updates: NDArray[np.int64]
+    values: NDArray[np.float64]
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+
+@dataclass(frozen=True, slots=True)
 class GroupRow:
-    """The completions of one prompt at one step, summed up."""
+    """The completions of one prompt at one step, summed up.
+
+    `trained` is False where dynamic sampling drew the group and left it out of the update.
+    """
 
     group_id: int
     run_id: str
@@ -146,11 +165,16 @@ class GroupRow:
     size: int
     n_correct: int
     mean_length: float
+    trained: bool = True
 
 
 @dataclass(frozen=True, slots=True)
 class CompletionRow:
-    """One sampled answer as judged. `entropy` is in nats per token, `mean_log_prob` the sampler's, per token."""
+    """One sampled answer as judged.
+
+    `entropy` is in nats per token, `mean_log_prob` the sampler's, per token. `kl` estimates the divergence from
+    the reference policy, summed over the tokens, in nats; None where the run keeps no reference.
+    """
 
     completion_id: int
     group_id: int
@@ -165,6 +189,7 @@ class CompletionRow:
     length: int
     entropy: float | None
     mean_log_prob: float | None
+    kl: float | None
     finish_reason: FinishReason
     stop: str | None
 

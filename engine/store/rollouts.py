@@ -63,6 +63,7 @@ def _group_row(run_id: str, step: int, index: int, problem_key: int, record: Gro
         "size": len(lengths),
         "n_correct": sum(member.reward.verdict == "correct" for member in record.completions),
         "mean_length": sum(lengths) / len(lengths) if lengths else 0.0,
+        "trained": record.trained,
     }
 
 
@@ -81,6 +82,7 @@ def _completion_row(group_id: int, index: int, record: CompletionRecord) -> dict
         "length": len(completion.token_ids),
         "entropy": _mean(record.entropy),
         "mean_log_prob": _mean(completion.sampler_log_probs),
+        "kl": finite_or_none(record.kl),
         "finish_reason": completion.finish_reason,
         "stop": clean_text(completion.stop),
     }

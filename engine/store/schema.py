@@ -1,5 +1,7 @@
 """The tables. A change here needs a migration; a test compares the two."""
 
+from typing import Any
+
 from sqlalchemy import (
     Boolean,
     CheckConstraint,
@@ -14,6 +16,7 @@ from sqlalchemy import (
     Table,
     Text,
     UniqueConstraint,
+    true,
 )
 
 from engine.store.columns import BIG_ID, JsonText, UtcDateTime
@@ -32,6 +35,15 @@ metadata = MetaData(
 def _run_id(*, primary_key: bool = False) -> Column[str]:
     owner = ForeignKey("run.run_id", ondelete="CASCADE")
     return Column("run_id", String(16), owner, primary_key=primary_key, nullable=False)
+
+
+def _number() -> tuple[Column[Any] | CheckConstraint, ...]:
+    return (
+        Column("value", Double),
+        Column("kind", String(4), nullable=False),
+        CheckConstraint("(kind = 'num') = (value IS NOT NULL)", name="value_unless_not_finite"),
+        CheckConstraint("kind IN ('num', 'nan', '+inf', '-inf')", name="known_kind"),
+    )
 
 
 run = Table(
@@ -96,10 +108,19 @@ metric = Table(
     _run_id(primary_key=True),
     Column("name", String(128), primary_key=True),
     Column("step", Integer, primary_key=True),
-    Column("value", Double),
-    Column("kind", String(4), nullable=False),
-    CheckConstraint("(kind = 'num') = (value IS NOT NULL)", name="value_unless_not_finite"),
-    CheckConstraint("kind IN ('num', 'nan', '+inf', '-inf')", name="known_kind"),
+    *_number(),
+    sqlite_with_rowid=False,
+)
+
+# Apart from `metric`, so that the curves by step, which every page reads, stay a stretch of their own.
+update_metric = Table(
+    "update_metric",
+    metadata,
+    _run_id(primary_key=True),
+    Column("name", String(128), primary_key=True),
+    Column("step", Integer, primary_key=True),
+    Column("update", Integer, primary_key=True),
+    *_number(),
     sqlite_with_rowid=False,
 )
 
@@ -133,6 +154,8 @@ group = Table(
     Column("size", Integer, nullable=False),
     Column("n_correct", Integer, nullable=False),
     Column("mean_length", Double, nullable=False),
+    # With a default of the database's own: a run that an older version started may still be writing.
+    Column("trained", Boolean, server_default=true(), nullable=False),
     UniqueConstraint("run_id", "step", "index"),
     sqlite_autoincrement=True,
 )
@@ -153,6 +176,7 @@ completion = Table(
     Column("length", Integer, nullable=False),
     Column("entropy", Double),
     Column("mean_log_prob", Double),
+    Column("kl", Double),
     Column("finish_reason", String(16), nullable=False),
     Column("stop", Text),
     UniqueConstraint("group_id", "index"),

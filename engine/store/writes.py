@@ -1,6 +1,6 @@
 """What a run writes. Each function is one transaction: all of it is stored, or none."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from datetime import UTC, datetime
 from typing import Any
 
@@ -9,7 +9,8 @@ from sqlalchemy import Connection, delete, insert, select, update
 from engine.errors import StoreError
 from engine.store import schema
 from engine.store.database import Database
-from engine.store.numbers import finite_or_none, split_number
+from engine.store.metric_rows import store_metrics, store_updates
+from engine.store.numbers import finite_or_none
 from engine.store.problems import store_problems
 from engine.store.records import Level
 from engine.store.rollouts import store_groups
@@ -22,14 +23,17 @@ from engine.types import EvaluationAnswer, EvaluationRecord, StepRecord
 def write_step(
     db: Database, run_id: str, record: StepRecord, *, token_data: bool = True, attempt_id: int | None = None
 ) -> None:
-    """Store a step: metrics, groups, completions and (with `token_data`) token arrays; a repeated step replaces.
+    """Store a step: metrics, also of its optimizer steps, groups, completions and (with `token_data`) token arrays.
+
+    A repeated step replaces.
 
     Raises:
         StoreError: if there is no such run, or `attempt_id` is given and that attempt is over.
     """
     with db.write() as connection:
         _touch_run(connection, run_id, attempt_id, step=record.step)
-        _store_metrics(connection, run_id, record.step, record.metrics)
+        store_metrics(connection, run_id, record.step, record.metrics)
+        store_updates(connection, run_id, record.step, record.updates)
         store_groups(connection, run_id, record.step, record.groups, token_data=token_data)
 
 
@@ -52,7 +56,7 @@ def write_evaluation(
     evaluation = schema.evaluation
     with db.write() as connection:
         _touch_run(connection, run_id, attempt_id)
-        _store_metrics(
+        store_metrics(
             connection, run_id, record.step, {f"{prefix}{key}": value for key, value in record.metrics.items()}
         )
         connection.execute(
@@ -166,7 +170,7 @@ def discard_after(db: Database, run_id: str, step: int) -> None:
     attempt = schema.attempt
     with db.write() as connection:
         _touch_run(connection, run_id, None, step=step)
-        for table in (schema.metric, schema.group, schema.evaluation, schema.checkpoint):
+        for table in (schema.metric, schema.update_metric, schema.group, schema.evaluation, schema.checkpoint):
             connection.execute(delete(table).where(table.c.run_id == run_id, table.c.step > step))
         connection.execute(
             update(attempt).where(attempt.c.run_id == run_id, attempt.c.ended_at.is_(None)).values(from_step=step)
@@ -193,16 +197,6 @@ def _touch_run(connection: Connection, run_id: str, attempt_id: int | None, step
         found = connection.execute(update(run).where(run.c.run_id == run_id).values(step=step)).rowcount > 0
     if not found:
         raise StoreError(f"run={run_id} does not exist; `grpo-lab ls` lists the runs")
-
-
-def _store_metrics(connection: Connection, run_id: str, step: int, metrics: Mapping[str, float]) -> None:
-    if not metrics:
-        return
-    rows = []
-    for name, number in metrics.items():
-        value, kind = split_number(float(number))
-        rows.append({"run_id": run_id, "name": name, "step": step, "value": value, "kind": kind})
-    connection.execute(upsert(connection, schema.metric), rows)
 
 
 def _answer_row(evaluation_id: int, index: int, problem_key: int, answer: EvaluationAnswer) -> dict[str, Any]:

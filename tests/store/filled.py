@@ -2,6 +2,7 @@
 
 import math
 import random
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import numpy as np
@@ -46,6 +47,28 @@ def fill_demo_store(db: Database) -> list[str]:
     running = _run(db, "quick-start", seed=1, learning_rate=3e-4, steps=12)
     failed = _run(db, "high <b>rate</b> $x$", seed=0, learning_rate=3e-3, steps=15, diverges=True)
     return [succeeded, running, failed]
+
+
+def fill_run_with_updates(db: Database, steps: int = 3, updates: int = 2) -> str:
+    """Write a run of several optimizer steps per step and return its id.
+
+    Every completion has a divergence of 0.5 nats, and the last group of each step was not trained on.
+    """
+    source = random.Random(0)
+    run_id = queue.enqueue(db, small_config(), name="several updates")
+    for step in range(1, steps + 1):
+        record = step_record(step, 0.5, source)
+        groups = [
+            replace(
+                group,
+                completions=tuple(replace(member, kl=0.5) for member in group.completions),
+                trained=index < GROUPS - 1,
+            )
+            for index, group in enumerate(record.groups)
+        ]
+        metrics = [{"loss": step + update / 10, "ratio/mean": 1.0} for update in range(1, updates + 1)]
+        writes.write_step(db, run_id, replace(record, groups=groups, updates=metrics))
+    return run_id
 
 
 def small_config(seed: int = 0, learning_rate: float = 3e-4) -> RunConfig:

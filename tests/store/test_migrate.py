@@ -1,22 +1,27 @@
 import multiprocessing
 import os
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Iterator
 from multiprocessing.synchronize import Barrier
 from pathlib import Path
 from typing import Any
 
 import pytest
+from alembic import command
 from alembic.autogenerate import compare_metadata
 from alembic.config import Config
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from sqlalchemy import create_engine, text
 
+from engine.config import RunConfig
 from engine.errors import StoreError
-from engine.store import reads, schema
+from engine.store import queue, reads, schema, writes
 from engine.store.database import Database, open_database
 from engine.store.migrate import FOLDER
 from engine.store.migrations import HEAD
+from engine.types import StepRecord
+from tests.store.first_schema import fill_first_schema
 
 FORK = multiprocessing.get_context("fork")
 
@@ -26,9 +31,34 @@ def set_revision(db: Database, revision: str) -> None:
         connection.execute(text("UPDATE alembic_version SET version_num = :revision"), {"revision": revision})
 
 
-def lines_by_table(rows: Iterable[Any]) -> dict[str, list[str]]:
-    """The lines of each statement, sorted: the order of constraints has no meaning."""
-    return {name: sorted(line.strip().rstrip(",") for line in sql.splitlines()) for name, sql in rows}
+def parts_by_table(rows: Iterable[Any]) -> dict[str, list[str]]:
+    """The columns and constraints of each statement, sorted: their order has no meaning."""
+    return {name: sorted(part.strip() for part in re.split(r",(?![^(]*\))", _opened(sql))) for name, sql in rows}
+
+
+def _opened(sql: str) -> str:
+    """The statement with its outer parentheses as commas, so that what they hold splits at commas of its own."""
+    before, _, rest = sql.partition("(")
+    within, _, after = rest.rpartition(")")
+    return f"{before},{within},{after}"
+
+
+def move_to(db: Database, revision: str, *, down: bool = False) -> None:
+    config = Config()
+    config.set_main_option("script_location", str(FOLDER))
+    with db.write() as connection:
+        config.attributes["connection"] = connection
+        (command.downgrade if down else command.upgrade)(config, revision)
+
+
+@pytest.fixture
+def old_db(url: str) -> Iterator[Database]:
+    """A store as the first released version made it, with a run in it."""
+    database = open_database(url, migrate=False)
+    move_to(database, "0001")
+    fill_first_schema(database)
+    yield database
+    database.close()
 
 
 def test_the_migrated_schema_is_the_declared_one(db: Database):
@@ -43,7 +73,7 @@ def test_the_migrated_tables_are_word_for_word_those_that_the_schema_would_make(
     schema.metadata.create_all(made)
     query = text("SELECT name, sql FROM sqlite_master WHERE name NOT LIKE '%alembic%' AND sql IS NOT NULL")
     with db.read() as migrated, made.connect() as declared:
-        assert lines_by_table(migrated.execute(query)) == lines_by_table(declared.execute(query))
+        assert parts_by_table(migrated.execute(query)) == parts_by_table(declared.execute(query))
     made.dispose()
     db.close()
 
@@ -91,16 +121,56 @@ def test_four_processes_that_open_a_new_store_at_once_all_succeed(url: str, tmp_
     db.close()
 
 
-def test_the_first_migration_can_be_undone(tmp_path: Path):
-    from alembic import command
-
+def test_the_migrations_can_be_undone(tmp_path: Path):
     db = open_database(f"sqlite:///{tmp_path / 'runs.db'}")
-    config = Config()
-    config.set_main_option("script_location", str(FOLDER))
-    with db.write() as connection:
-        config.attributes["connection"] = connection
-        command.downgrade(config, "base")
+    move_to(db, "base", down=True)
     with db.read() as connection:
         tables = set(connection.execute(text("SELECT name FROM sqlite_master WHERE type = 'table'")).scalars())
     assert tables == {"alembic_version", "sqlite_sequence"}
     db.close()
+
+
+def test_a_store_of_the_first_schema_is_migrated_with_all_it_holds(old_db: Database):
+    open_database(old_db.url).close()
+    (run,) = reads.list_runs(old_db)
+    assert (run.run_id, run.status, run.step) == ("oldrun23", "succeeded", 2)
+    assert list(reads.metrics(old_db, ["oldrun23"], ["reward"]).values) == [0.5, 0.75]
+    assert [row.trained for row in reads.groups(old_db, "oldrun23", 1)] == [True, True]
+    (first, second) = reads.groups(old_db, "oldrun23", 1)
+    assert [(row.text, row.kl) for row in reads.completions(old_db, first.group_id)] == [("four", None), ("five", None)]
+    assert [row.text for row in reads.completions(old_db, second.group_id)] == ["nine"]
+    completion_id = reads.completions(old_db, first.group_id)[0].completion_id
+    tokens = reads.token_data(old_db, completion_id)
+    assert tokens is not None
+    assert tokens.token_ids.tolist() == [7, 8]
+    assert len(reads.update_metrics(old_db, "oldrun23", None)) == 0
+
+
+def test_a_migrated_store_takes_what_the_new_schema_has(old_db: Database):
+    open_database(old_db.url).close()
+    writes.write_step(old_db, "oldrun23", StepRecord(3, {"reward": 1.0}, (), [{"loss": 0.1}, {"loss": 0.2}]))
+    assert reads.update_metrics(old_db, "oldrun23", ["loss"]).values.tolist() == [0.1, 0.2]
+    queue.enqueue(old_db, RunConfig(), name="new")
+    assert [run.ordinal for run in reads.list_runs(old_db)] == [2, 1]
+
+
+def test_a_run_of_the_first_version_may_go_on_writing_after_the_migration(old_db: Database):
+    open_database(old_db.url).close()
+    fill_first_schema(old_db, run_id="oldrun45", ordinal=2)
+    assert [row.trained for row in reads.groups(old_db, "oldrun45", 1)] == [True, True]
+
+
+def test_a_store_of_the_first_schema_is_not_read_before_it_is_migrated(old_db: Database):
+    with pytest.raises(StoreError, match=r"schema=0001 .* is older than this program needs \(0002\); start the worker"):
+        open_database(old_db.url, read_only=True)
+
+
+def test_going_back_to_the_first_schema_loses_the_new_columns_alone(old_db: Database):
+    open_database(old_db.url).close()
+    move_to(old_db, "0001", down=True)
+    with old_db.read() as connection:
+        found = [
+            connection.execute(text(f'SELECT count(*) FROM "{table}"')).scalar()
+            for table in ("metric", "group", "completion", "completion_tokens")
+        ]
+    assert found == [2, 2, 3, 1]

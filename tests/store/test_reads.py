@@ -13,7 +13,7 @@ from engine.store import queue, reads, schema, writes
 from engine.store.database import Database
 from engine.store.records import MetricPoint
 from engine.types import StepRecord
-from tests.store.filled import HOSTILE_TEXT, fill_demo_store
+from tests.store.filled import HOSTILE_TEXT, fill_demo_store, fill_run_with_updates
 
 
 @contextmanager
@@ -47,6 +47,7 @@ def test_an_empty_store_reads_as_nothing(db: Database):
     assert reads.completions(db, 1) == []
     assert reads.token_data(db, 1) is None
     assert reads.prompt_token_ids(db, 1) == ()
+    assert len(reads.update_metrics(db, "nobody", None)) == 0
     assert reads.evaluations(db, []) == []
 
 
@@ -92,6 +93,18 @@ def test_a_cursor_reads_only_what_came_after(db: Database, run_id: str):
     assert both.run_ids == [run_id] + [other] * 5
     assert both.steps.tolist() == [5, 1, 2, 3, 4, 5]
     assert len(reads.metrics(db, [run_id], None, after_step=5)) == 0
+
+
+def test_optimizer_steps_are_read_in_their_order_and_from_a_cursor(db: Database):
+    run_id = fill_run_with_updates(db, steps=3, updates=2)
+    table = reads.update_metrics(db, run_id, ["loss"], after_step=1)
+    assert table.names == ["loss"] * 4
+    assert table.steps.tolist() == [2, 2, 3, 3]
+    assert table.updates.tolist() == [1, 2, 1, 2]
+    assert table.values.tolist() == [2.1, 2.2, 3.1, 3.2]
+    assert len(reads.update_metrics(db, run_id, ["loss"], after_step=3)) == 0
+    assert reads.update_metrics(db, run_id, None, after_step=2).names == ["loss", "loss", "ratio/mean", "ratio/mean"]
+    assert len(reads.update_metrics(db, run_id, ["reward"])) == 0
 
 
 def test_step_zero_is_read_from_the_start(db: Database, run_id: str):
@@ -177,6 +190,11 @@ def test_opening_a_group_and_following_a_curve_never_scan_a_table(db: Database):
         plan(db, 'SELECT * FROM completion WHERE group_id = 1 ORDER BY "index"'),
         plan(db, 'SELECT * FROM "group" WHERE run_id = \'a\' AND step = 3 ORDER BY "index"'),
         plan(db, "SELECT * FROM metric WHERE run_id = 'a' AND name = 'reward' AND step > 3 ORDER BY step"),
+        plan(
+            db,
+            "SELECT * FROM update_metric WHERE run_id = 'a' AND name = 'loss' AND step > 3 ORDER BY step, \"update\"",
+        ),
+        plan(db, "DELETE FROM update_metric WHERE run_id = 'a' AND name IN ('kl', 'loss') AND step = 3"),
         plan(db, "SELECT * FROM event WHERE run_id = 'a' AND event_id > 3 ORDER BY event_id"),
         plan(db, "SELECT DISTINCT step FROM \"group\" WHERE run_id = 'a' ORDER BY step"),
     ]

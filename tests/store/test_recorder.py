@@ -1,3 +1,4 @@
+import dataclasses
 import random
 import shutil
 import sqlite3
@@ -7,6 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import numpy as np
 import pytest
 from sqlalchemy import text
 from sqlalchemy.exc import OperationalError
@@ -186,10 +188,6 @@ def test_an_evaluation_without_its_answers_still_says_how_many_there_were(db: Da
 
 
 def test_a_step_with_completions_that_cannot_be_stored_keeps_its_metrics(db: Database, run_id: str):
-    import dataclasses
-
-    import numpy as np
-
     good = rich_step(1)
     member = good.groups[0].completions[0]
     bad_member = dataclasses.replace(member, entropy=np.zeros(999, np.float32))
@@ -225,6 +223,22 @@ def test_the_records_of_an_attempt_that_is_over_are_not_stored(db: Database, run
     recorder.step(StepRecord(2, {"reward": 0.5}))
     assert not recorder.close(timeout=10)
     assert steps(db, run_id) == [1]
+
+
+def test_the_metrics_of_optimizer_steps_stay_where_completions_are_not_kept_or_dropped(db: Database):
+    bare = queue.enqueue(db, parse_config({"logging.completions": False}), name="bare")
+    recorder = Recorder(db, bare)
+    recorder.step(dataclasses.replace(rich_step(1), updates=[{"loss": 0.1}, {"loss": 0.2}]))
+    assert recorder.close(timeout=10)
+    assert reads.update_metrics(db, bare, ["loss"]).values.tolist() == [0.1, 0.2]
+    full = queue.enqueue(db, RunConfig(), name="full")
+    recorder = Recorder(db, full, capacity=1)
+    with locked(db):
+        for step in (1, 2, 3):
+            recorder.step(dataclasses.replace(rich_step(step), updates=[{"loss": float(step)}]))
+    assert recorder.close(timeout=10)
+    assert 2 not in reads.steps_with_groups(db, full)
+    assert reads.update_metrics(db, full, ["loss"]).values.tolist() == [1.0, 2.0, 3.0]
 
 
 def test_the_config_of_the_run_decides_what_is_kept(db: Database):

@@ -1,18 +1,19 @@
 import math
 import multiprocessing
 import random
+from dataclasses import replace
 from multiprocessing.synchronize import Barrier
 
 import numpy as np
 import pytest
-from sqlalchemy import func, select, text
+from sqlalchemy import delete, func, select, text
 
 from engine.config import RunConfig
 from engine.errors import StoreError
 from engine.store import queue, reads, schema, writes
 from engine.store.database import Database, open_database
 from engine.types import Completion, CompletionRecord, GroupRecord, Problem, Reward, StepRecord
-from tests.store.filled import NOON, evaluation_record, step_record
+from tests.store.filled import NOON, evaluation_record, fill_run_with_updates, step_record
 
 FORK = multiprocessing.get_context("fork")
 
@@ -46,6 +47,61 @@ def test_nan_both_infinities_and_not_logged_stay_four_things(db: Database, run_i
     assert math.isnan(values[1])
     assert values[2:] == (math.inf, -math.inf)
     assert reads.last_metrics(db, run_id) == {"loss": -math.inf, "reward": 1.0}
+
+
+def test_the_metrics_of_optimizer_steps_are_counted_from_one_and_keep_the_four_kinds(db: Database, run_id: str):
+    updates = [{"loss": 0.5, "grad_norm": 2.0}, {"loss": math.nan}, {"loss": -math.inf}]
+    writes.write_step(db, run_id, StepRecord(7, {"loss": 0.25}, updates=updates))
+    table = reads.update_metrics(db, run_id, ["loss", "grad_norm"])
+    assert table.names == ["loss", "loss", "loss", "grad_norm"]
+    assert table.steps.tolist() == [7, 7, 7, 7]
+    assert table.updates.tolist() == [1, 2, 3, 1]
+    assert table.values[[0, 2, 3]].tolist() == [0.5, -math.inf, 2.0]
+    assert math.isnan(table.values[1])
+    assert curve(db, run_id, "loss") == [(7, 0.25)]
+
+
+def test_a_repeated_step_replaces_its_optimizer_steps_and_no_others(db: Database, run_id: str):
+    other = queue.enqueue(db, RunConfig(), name="other")
+    for owner in (run_id, other):
+        for step in (1, 2, 3):
+            writes.write_step(db, owner, StepRecord(step, {}, updates=[{"loss": 1.0, "kl": 1.0}, {"loss": 2.0}]))
+    writes.write_step(db, run_id, StepRecord(2, {}, updates=[{"loss": 3.0}]))
+    table = reads.update_metrics(db, run_id, None)
+    assert list(zip(table.names, table.steps.tolist(), table.values.tolist(), strict=True)) == [
+        ("kl", 1, 1.0),
+        ("kl", 3, 1.0),
+        ("loss", 1, 1.0),
+        ("loss", 1, 2.0),
+        ("loss", 2, 3.0),
+        ("loss", 3, 1.0),
+        ("loss", 3, 2.0),
+    ]
+    writes.write_step(db, run_id, StepRecord(3, {}))
+    assert reads.update_metrics(db, run_id, None, after_step=2).names == []
+    assert len(reads.update_metrics(db, other, None)) == 9
+
+
+def test_a_run_that_is_removed_takes_the_metrics_of_its_optimizer_steps_along(db: Database):
+    run_id = fill_run_with_updates(db)
+    assert count(db, "update_metric") == 12
+    with db.write() as connection:
+        connection.execute(delete(schema.run).where(schema.run.c.run_id == run_id))
+    assert count(db, "update_metric") == 0
+
+
+def test_what_has_no_number_is_stored_as_such_and_the_divergence_as_it_is(db: Database, run_id: str):
+    plain, far, broken = completion(), replace(completion(), kl=1.5), replace(completion(), kl=math.nan)
+    writes.write_step(db, run_id, StepRecord(1, {}, [group(plain, far, broken)]))
+    (row,) = reads.groups(db, run_id, 1)
+    assert [found.kl for found in reads.completions(db, row.group_id)] == [None, 1.5, None]
+
+
+def test_a_group_that_was_drawn_and_left_out_is_told_from_the_others(db: Database, run_id: str):
+    writes.write_step(db, run_id, StepRecord(1, {}, [group(completion()), replace(group(completion()), trained=False)]))
+    rows = reads.groups(db, run_id, 1)
+    assert [row.trained for row in rows] == [True, False]
+    assert reads.group(db, rows[1].group_id) == rows[1]
 
 
 def test_numpy_numbers_are_numbers(db: Database, run_id: str):
@@ -179,7 +235,8 @@ def test_a_resumed_run_is_one_line_with_nothing_shifted(db: Database, run_id: st
     writes.write_evaluation(db, run_id, evaluation_record(0, 0.25))
     for step in range(1, 16):
         record = step_record(step, 0.5, source)
-        writes.write_step(db, run_id, StepRecord(step, {"reward": float(step)}, record.groups))
+        updates = [{"loss": float(step)}] * 2
+        writes.write_step(db, run_id, StepRecord(step, {"reward": float(step)}, record.groups, updates))
     writes.write_evaluation(db, run_id, evaluation_record(10, 0.5))
     writes.write_evaluation(db, run_id, evaluation_record(15, 1.0))
     writes.write_checkpoint(db, run_id, 10, "step-10", 0.5)
@@ -192,6 +249,7 @@ def test_a_resumed_run_is_one_line_with_nothing_shifted(db: Database, run_id: st
     assert (run.step, run.best_accuracy, run.last_accuracy) == (10, 0.5, 0.5)
     assert reads.attempts(db, run_id)[0].from_step == 10
     assert reads.steps_with_groups(db, run_id) == list(range(1, 11))
+    assert reads.update_metrics(db, run_id, ["loss"]).steps.tolist() == [step for step in range(1, 11) for _ in "ab"]
     assert [row.step for row in reads.checkpoints(db, run_id)] == [10]
     assert [row.step for row in reads.evaluations(db, [run_id])] == [0, 10]
     for step in range(11, 16):
