@@ -39,7 +39,8 @@ class Policy:
 def load_policy(name: str, *, dtype: str = "float32", device: str = "auto") -> Policy:
     """Load `tiny-math`, a model in the local cache or on the hub, or a local folder.
 
-    Only safetensors are read, and no code that comes with a model is run.
+    Only safetensors are read, and no code that comes with a model is run. A folder with an adapter gives the model
+    that it was trained on, with the adapter added to its weights.
 
     Raises:
         PolicyError: if the model is not there, or the device does not exist.
@@ -47,7 +48,11 @@ def load_policy(name: str, *, dtype: str = "float32", device: str = "auto") -> P
     from transformers import AutoModelForCausalLM
     from transformers.utils.logging import disable_progress_bar
 
+    from engine.policy.adapter import has_adapter, load_merged
+
     disable_progress_bar()
+    if has_adapter(Path(name)):
+        return load_merged(Path(name), dtype=dtype, device=device)
     source = str(TINY_MATH) if name == "tiny-math" else name
     target = resolve_device(device)
     options: dict[str, Any] = {"dtype": _DTYPES[dtype], "use_safetensors": True, "attn_implementation": "sdpa"}
@@ -76,8 +81,16 @@ def load_tokenizer(source: str) -> Any:
 
 
 def save_policy(policy: Policy, folder: Path) -> None:
-    """Write weights (safetensors), config and tokenizer, so that `load_policy(folder)` gives the policy back."""
-    policy.model.save_pretrained(folder, safe_serialization=True)
+    """Write weights (safetensors), config and tokenizer, so that `load_policy(folder)` gives the policy back.
+
+    Of a policy with an adapter the adapter alone is written: `load_adapter` puts it back beside its model.
+    """
+    from engine.policy.adapter import is_adapted, save_adapter
+
+    if is_adapted(policy):
+        save_adapter(policy, folder)
+    else:
+        policy.model.save_pretrained(folder, safe_serialization=True)
     policy.tokenizer.save_pretrained(folder)
 
 
