@@ -9,7 +9,7 @@ BLOCK = 512
 
 
 class Draw(NamedTuple):
-    """Drawn tokens (rows,) and their float32 log-probs (rows,) under the softmax that nothing was removed from."""
+    """Drawn tokens (rows,) and their float32 log-probs (rows,) under the softmax of the logits, bans left aside."""
 
     token_ids: Tensor
     log_probs: Tensor
@@ -55,6 +55,9 @@ def _search(weights: Tensor, uniforms: Tensor, target: Tensor | None) -> tuple[T
     sums = weights.cumsum(-1, dtype=torch.float64)
     if target is None:
         target = uniforms * sums[:, -1]
+    else:
+        # What is left after other sums may miss this one by a rounding: stay within it, whatever lies at its ends.
+        target = target.clamp(min=0).minimum(sums[:, -1].nextafter(torch.zeros_like(target)))
     # right=True: a token of probability 0 is never the first to pass.
     index = torch.searchsorted(sums, target.unsqueeze(1), right=True).clamp_(max=weights.shape[1] - 1)
     before = sums.gather(1, index) - weights.gather(1, index)

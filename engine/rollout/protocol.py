@@ -1,5 +1,6 @@
 """What the training loop asks of a program that samples."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
@@ -13,6 +14,11 @@ class SamplingParams:
 
     `min_tokens` come before an end token or a stop string is allowed. `greedy` takes the likeliest token; the
     log-probs reported are at `temperature` all the same.
+
+    `repetition_penalty` divides the logits, where positive, of tokens that the prompt or the completion has
+    already, and multiplies them where negative (Keskar et al. 2019). Of the softmax at `temperature`, `top_k` then
+    keeps that many likeliest tokens, `top_p` the fewest likeliest that reach this probability together, `min_p`
+    those at least this share as likely as the likeliest. `greedy` heeds the penalty alone.
     """
 
     temperature: float = 1.0
@@ -20,6 +26,10 @@ class SamplingParams:
     min_tokens: int = 0
     stop_strings: tuple[str, ...] = ()
     greedy: bool = False
+    top_p: float = 1.0
+    top_k: int | None = None
+    min_p: float = 0.0
+    repetition_penalty: float = 1.0
 
     def __post_init__(self) -> None:
         if not self.temperature > 0:
@@ -30,6 +40,20 @@ class SamplingParams:
             raise ValueError(f"min_tokens={self.min_tokens} must lie between 0 and max_tokens={self.max_tokens}")
         if "" in self.stop_strings:
             raise ValueError(f"stop_strings={self.stop_strings} has an empty string; every text contains it; remove it")
+        if not 0 < self.top_p <= 1:
+            raise ValueError(f"top_p={self.top_p} must lie above 0 and be at most 1; 1 keeps every token")
+        if self.top_k is not None and self.top_k < 1:
+            raise ValueError(f"top_k={self.top_k} must be at least 1; None keeps every token")
+        if not 0 <= self.min_p < 1:
+            raise ValueError(f"min_p={self.min_p} must be at least 0 and below 1; 0 keeps every token")
+        if not 0 < self.repetition_penalty < math.inf:
+            raise ValueError(f"repetition_penalty={self.repetition_penalty} must be above 0 and finite; 1 is none")
+
+    @property
+    def warped(self) -> bool:
+        """Whether tokens are drawn from another distribution than the softmax at `temperature`."""
+        kept_in_part = self.top_p < 1 or self.top_k is not None or self.min_p > 0
+        return self.repetition_penalty != 1 or (kept_in_part and not self.greedy)
 
 
 class RolloutEngine(Protocol):
@@ -40,9 +64,14 @@ class RolloutEngine(Protocol):
     ) -> list[list[Completion]]:
         """Return `n` completions for each of `prompts` (token ids), in their order.
 
-        `token_ids` are what was drawn, the end token included. `sampler_log_probs` are those of the unmodified
-        softmax at the sampling temperature: also where `min_tokens` forbade some tokens, so that they compare
-        with the trainer's. `text` has no end token and is cut after the stop string. The finish reason is
-        "eos" (an end token), "stop" (a stop string) or "length".
+        `token_ids` are what was drawn, the end token included. `text` has no end token and is cut after the stop
+        string. The finish reason is "eos" (an end token), "stop" (a stop string) or "length".
+
+        `sampler_log_probs` are those of the unmodified softmax at the sampling temperature: also where `min_tokens`
+        forbade some tokens, so that they compare with the trainer's. Where `sampling.warped`, they are those of the
+        distribution that was drawn from, renormalised over the tokens that were kept and allowed, as a weight
+        against the sampler's bias needs them. The ratio of policy to sampler then carries the mass that was kept:
+        of probabilities .5, .3, .2 a top-p of .8 keeps the first two, the first is reported at ln .625, and
+        .5 / .625 = .8.
         """
         ...

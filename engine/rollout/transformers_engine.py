@@ -12,6 +12,7 @@ from engine.rollout.draw import draw_tokens
 from engine.rollout.protocol import SamplingParams
 from engine.rollout.rows import Rows
 from engine.rollout.stops import StopStrings
+from engine.rollout.warp import Warp
 from engine.types import Completion
 
 
@@ -82,6 +83,7 @@ class TransformersEngine:
         device = self._model.device
         stops = self._stops_for(sampling.stop_strings)
         rows = Rows(len(owners), sampling, self.end_token_ids, stops, device)
+        warp = Warp(sampling, [prompts[owner] for owner in owners], device) if sampling.warped else None
         # Drawn on the CPU, a row at a time: the same numbers on every device and for every size of batch.
         uniforms = torch.rand((len(owners), sampling.max_tokens), dtype=torch.float64, generator=generator).to(device)
         banned = torch.tensor(self.end_token_ids, dtype=torch.int64, device=device)
@@ -100,13 +102,15 @@ class TransformersEngine:
         logits, mask, position = logits[spread], mask[spread], positions[spread, -1:]
 
         for step in range(sampling.max_tokens):
-            drawn = draw_tokens(
-                logits,
-                uniforms[rows.active, step],
-                temperature=sampling.temperature,
-                greedy=sampling.greedy,
-                banned=banned if step < sampling.min_tokens else None,
-            )
+            uniform, forbidden = uniforms[rows.active, step], banned if step < sampling.min_tokens else None
+            if warp is None:
+                drawn = draw_tokens(
+                    logits, uniform, temperature=sampling.temperature, greedy=sampling.greedy, banned=forbidden
+                )
+            else:
+                scores = warp.scores(logits, forbidden)
+                drawn = draw_tokens(scores, uniform, temperature=1.0, greedy=sampling.greedy)
+                warp.take(drawn.token_ids)
             rows.take(step, drawn)
             if rows.running == 0 or step + 1 == sampling.max_tokens:
                 break
@@ -114,6 +118,8 @@ class TransformersEngine:
             if self._shrink_at is not None and rows.ended_share >= self._shrink_at:
                 staying = rows.shrink()
                 cache.reorder_cache(staying)
+                if warp is not None:
+                    warp.shrink(staying)
                 mask, position, token_ids = mask[staying], position[staying], token_ids[staying]
             position = position + 1
             logits = self._forward(token_ids.unsqueeze(1), mask[:, : width + step + 1], position, cache)

@@ -54,3 +54,18 @@ def test_a_large_vocabulary_is_drawn_from_like_a_small_one(vocabulary):
     uniforms = evenly(64)
     expected = torch.searchsorted(sums, (uniforms * sums[:, -1]).unsqueeze(1), right=True).squeeze(1)
     assert draw_tokens(logits, uniforms, temperature=1.0).token_ids.tolist() == expected.tolist()
+
+
+def test_a_token_of_probability_zero_is_never_drawn_at_the_edge_of_a_block():
+    # Each block of 512 begins and ends with such a token, and the uniforms point between two blocks: where one
+    # ends by the sum of blocks, the sum within it may have ended a rounding earlier or later.
+    logits = torch.randn(64, 3000, generator=torch.Generator().manual_seed(0)) * 8
+    logits[:, 0::512] = logits[:, 511::512] = -torch.inf
+    blocks = torch.nn.functional.pad(torch.softmax(logits, -1), (0, 72)).view(64, -1, 512)
+    sums = blocks.sum(-1, dtype=torch.float64).cumsum(-1)
+    for block in range(5):
+        uniforms = sums[:, block] / sums[:, -1]
+        for towards in (0.0, 1.0):
+            nearby = uniforms.clamp(max=1 - 2**-53).nextafter(torch.full_like(uniforms, towards))
+            drawn = draw_tokens(logits, nearby.clamp(max=1 - 2**-53), temperature=1.0)
+            assert torch.isfinite(drawn.log_probs).all()

@@ -1,3 +1,4 @@
+import math
 from itertools import chain
 
 import numpy as np
@@ -145,6 +146,99 @@ def test_greedy_is_what_transformers_generates(model, tokenizer):
             torch.tensor([prompt]), attention_mask=torch.ones(1, len(prompt)), max_new_tokens=20, do_sample=False
         )
         assert completion.token_ids == tuple(theirs[0, len(prompt) :].tolist())
+
+
+def warped_log_probs(model, prompt, completion, sampling, banned):
+    """Log-probs of a completion under the warped distribution, row by row and in plain arithmetic."""
+    token_ids = torch.tensor([[*prompt, *completion.token_ids]])
+    with torch.no_grad():
+        logits = model(token_ids).logits[0, len(prompt) - 1 : -1].double()
+    log_probs = []
+    for step, (scores, token) in enumerate(zip(logits, completion.token_ids, strict=True)):
+        seen = sorted({*prompt, *completion.token_ids[:step]})
+        penalty = torch.where(scores[seen] > 0, 1 / sampling.repetition_penalty, sampling.repetition_penalty)
+        scores[seen] = scores[seen] * penalty
+        if step < sampling.min_tokens:
+            scores[list(banned)] = -torch.inf
+        probabilities = torch.softmax(scores / sampling.temperature, -1)
+        if not sampling.greedy:
+            ranked = probabilities.sort(descending=True)
+            if sampling.top_k is not None:
+                probabilities[ranked.indices[sampling.top_k :]] = 0
+                probabilities = probabilities / probabilities.sum()
+            ranked = probabilities.sort(descending=True)
+            before = ranked.values.cumsum(0) - ranked.values
+            probabilities[ranked.indices[before >= sampling.top_p]] = 0
+            probabilities[probabilities < sampling.min_p * probabilities.max()] = 0
+            probabilities = probabilities / probabilities.sum()
+        log_probs.append(math.log(probabilities[token]))
+    return np.array(log_probs)
+
+
+@pytest.mark.parametrize(
+    "params",
+    [
+        {"top_p": 0.7},
+        {"top_k": 5, "temperature": 1.5},
+        {"min_p": 0.2},
+        {"repetition_penalty": 1.7},
+        {"repetition_penalty": 0.6, "top_p": 0.9, "top_k": 20, "min_p": 0.05, "temperature": 0.8},
+        {"repetition_penalty": 1.5, "greedy": True, "top_k": 3},
+        {"top_k": 8, "min_tokens": 20},
+    ],
+    ids=str,
+)
+def test_log_probs_of_a_warped_sampler_are_those_of_what_was_drawn_from(model, tokenizer, params):
+    # Prompts of four lengths in one batch, with token 0 in none of them, and rows that leave all the time.
+    ends = range(0, len(tokenizer), 16)
+    sampling = SamplingParams(max_tokens=24, **params)
+    groups = TransformersEngine(model, tokenizer, end_token_ids=ends).generate(PROMPTS, n=4, sampling=sampling, seed=0)
+    for prompt, group in zip(PROMPTS, groups, strict=True):
+        for completion in group:
+            expected = warped_log_probs(model, prompt, completion, sampling, ends)
+            assert completion.sampler_log_probs == pytest.approx(expected, abs=2e-4)
+
+
+def test_what_keeps_every_token_draws_the_same_bits_as_no_warp(model, tokenizer):
+    engine = TransformersEngine(model, tokenizer)
+    plain, whole = (SamplingParams(max_tokens=16, temperature=0.7, top_k=top_k) for top_k in (None, 10_000))
+    assert (plain.warped, whole.warped) == (False, True)
+    ours, theirs = (engine.generate(PROMPTS, n=3, sampling=sampling, seed=0) for sampling in (plain, whole))
+    assert_same(ours, theirs)
+
+
+def test_greedy_draws_the_same_bits_whatever_would_cut_it(model, tokenizer):
+    engine = TransformersEngine(model, tokenizer)
+    plain = SamplingParams(max_tokens=16, greedy=True)
+    cut = SamplingParams(max_tokens=16, greedy=True, top_p=0.1, top_k=2, min_p=0.5)
+    ours, theirs = (engine.generate(PROMPTS, n=1, sampling=sampling, seed=0) for sampling in (plain, cut))
+    assert_same(ours, theirs)
+
+
+def test_a_penalised_greedy_choice_is_what_transformers_generates(model, tokenizer):
+    engine = TransformersEngine(model, tokenizer)
+    sampling = SamplingParams(max_tokens=20, greedy=True, repetition_penalty=1.8)
+    groups = engine.generate(PROMPTS, n=1, sampling=sampling, seed=0)
+    for prompt, (completion,) in zip(PROMPTS, groups, strict=True):
+        theirs = model.generate(
+            torch.tensor([prompt]),
+            attention_mask=torch.ones(1, len(prompt)),
+            max_new_tokens=20,
+            do_sample=False,
+            repetition_penalty=1.8,
+        )
+        assert completion.token_ids == tuple(theirs[0, len(prompt) :].tolist())
+    unpenalised = engine.generate(PROMPTS, n=1, sampling=SamplingParams(max_tokens=20, greedy=True), seed=0)
+    assert tokens_of(groups) != tokens_of(unpenalised)
+
+
+@pytest.mark.parametrize("options", [{"shrink_at": None}, {"shrink_at": 0.5}, {"max_rows": 5}])
+def test_warped_completions_do_not_depend_on_when_rows_leave_or_how_many_are_sampled_at_once(model, tokenizer, options):
+    ends = range(0, len(tokenizer), 16)
+    sampling = SamplingParams(max_tokens=24, repetition_penalty=1.5, top_p=0.8)
+    engines = (TransformersEngine(model, tokenizer, end_token_ids=ends, **other) for other in ({}, options))
+    ours, theirs = (engine.generate(PROMPTS, n=4, sampling=sampling, seed=0) for engine in engines)
+    assert tokens_of(ours) == tokens_of(theirs)
 
 
 def test_a_tempered_softmax_is_sampled_in_its_proportions(model, tokenizer):
