@@ -33,7 +33,7 @@ def score_tokens(
     limit = max(1, logits_memory * 2**20 // (4 * model.config.get_text_config().vocab_size))
     pieces = _pieces(batch.response_mask, entropy_rows, limit)
     places = torch.cat([piece for piece, _ in pieces])
-    states = _states(model, batch, places).split([len(piece) for piece, _ in pieces])
+    states = torch.split(_states(model, batch, places), [len(piece) for piece, _ in pieces])
     head = _output_layer(model)
     recompute = torch.is_grad_enabled() and len(places) > limit
 
@@ -83,10 +83,10 @@ def _pieces(mask: Tensor, entropy_rows: Tensor | None, limit: int) -> list[tuple
     """Return places of `mask` (B, T), flattened, at most `limit` at a time, each with whether entropy is wanted."""
     tokens = mask.flatten().nonzero().squeeze(1)
     if entropy_rows is None:
-        return [(piece, True) for piece in tokens.split(limit)]
+        return [(piece, True) for piece in torch.split(tokens, limit)]
     wanted = entropy_rows.to(tokens.device)[tokens // mask.shape[1]]
     groups = ((tokens[wanted], True), (tokens[~wanted], False))
-    return [(piece, entropy) for group, entropy in groups if len(group) for piece in group.split(limit)]
+    return [(piece, entropy) for group, entropy in groups if len(group) for piece in torch.split(group, limit)]
 
 
 def _states(model: Any, batch: Batch, places: Tensor) -> Tensor:

@@ -2,21 +2,28 @@
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import torch
 
 from engine.config.sections import OptimizerConfig
 from engine.errors import NonFiniteUpdateError
+from engine.training.adamw_8bit import make_adamw_8bit
 
 
-def make_optimizer(model: Any, config: OptimizerConfig) -> torch.optim.AdamW:
-    """Return AdamW over all trainable parameters; biases and norms have no weight decay."""
+def make_optimizer(model: Any, config: OptimizerConfig) -> torch.optim.Optimizer:
+    """Return the optimizer over all trainable parameters; biases and norms have no weight decay.
+
+    Raises:
+        ConfigError: if `adamw_8bit` is asked for and cannot run here.
+    """
     trainable = [parameter for parameter in model.parameters() if parameter.requires_grad]
     groups = [
         {"params": [p for p in trainable if p.ndim >= 2], "weight_decay": config.weight_decay},
         {"params": [p for p in trainable if p.ndim < 2], "weight_decay": 0.0},
     ]
+    if config.name == "adamw_8bit":
+        return cast(torch.optim.Optimizer, make_adamw_8bit(groups, config, trainable[0].device))
     return torch.optim.AdamW(
         groups, lr=config.learning_rate, betas=(config.beta1, config.beta2), eps=config.adam_eps, fused=True
     )
@@ -68,6 +75,10 @@ class OptimizerStep:
                 "stopping.max_nonfinite_updates"
             )
         return norm, finite
+
+    def drop_gradients(self) -> None:
+        """Forget what was accumulated."""
+        self.optimizer.zero_grad(set_to_none=True)
 
     def set_learning_rate(self, value: float) -> None:
         """Set the learning rate of every parameter group."""

@@ -3,7 +3,9 @@ import math
 import pytest
 
 from engine.config import parse_config
-from engine.training.optimizer import learning_rate
+from engine.policy.adapter import add_lora
+from engine.policy.policy import load_policy
+from engine.training.optimizer import learning_rate, make_optimizer
 
 
 def rates(total: int, **settings) -> list[float]:
@@ -35,3 +37,14 @@ def test_decay_starts_after_the_warm_up():
     values = rates(12, **{"optimizer.schedule": "linear", "optimizer.warmup_steps": 2})
     assert values[:3] == pytest.approx([5e-6, 1e-5, 1e-5])
     assert values[7] == pytest.approx(5e-6)
+
+
+def test_frozen_weights_beside_an_adapter_are_not_optimized():
+    model = add_lora(load_policy("tiny-math"), 4, 8.0).model
+    optimizer = make_optimizer(model, parse_config({}).optimizer)
+    optimized = [parameter for group in optimizer.param_groups for parameter in group["params"]]
+    adapters = [parameter for name, parameter in model.named_parameters() if "lora_" in name]
+    assert {id(parameter) for parameter in optimized} == {id(parameter) for parameter in adapters}
+    sum(parameter.sum() for parameter in adapters).backward()
+    optimizer.step()
+    assert len(optimizer.state_dict()["state"]) == len(adapters)
