@@ -1,0 +1,130 @@
+"""Whether a run fits a device, and which switches would make it fit."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from engine.config import RunConfig, merge, nest, parse_config
+from engine.errors import ConfigError
+from engine.planner.memory import PHASES, PROMPT_TOKENS, MemoryPlan, Phase, plan_memory
+from engine.planner.shapes import ModelShape
+
+Fit = Literal["fits", "tight", "too_large"]
+
+# What is left above it goes to the libraries, a CUDA context and the gaps of the allocator.
+TIGHT_ABOVE = 0.9
+SMALLEST_LOGITS_MEMORY = 64
+ADAPTER_RANK = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Remedy:
+    """One field changed: to what, the bytes it saves in the phase it helps most, the peak after it, and the fit."""
+
+    path: str
+    value: Any
+    saves: int
+    peak: int
+    fit: Fit
+
+
+def fits(plan: MemoryPlan, device_bytes: int) -> Fit:
+    """Return whether the plan leaves a tenth of the device free ("fits"), less ("tight"), or is "too_large"."""
+    if plan.peak > device_bytes:
+        return "too_large"
+    return "tight" if plan.peak > TIGHT_ABOVE * device_bytes else "fits"
+
+
+def remedies(
+    config: RunConfig, shape: ModelShape, device_bytes: int, *, prompt_tokens: int = PROMPT_TOKENS
+) -> tuple[Remedy, ...]:
+    """Return single changes that save memory where it lacks, the least harmful first; none where the run fits.
+
+    The first change memory and time alone: smaller micro-batches, recomputation, smaller chunks of logits. Then come
+    precision (8-bit moments, bfloat16), what is trained (LoRA) and last how many completions are sampled at once.
+    """
+    short = _short_phases(plan_memory(config, shape, prompt_tokens=prompt_tokens), device_bytes)
+    tried = (
+        _best_value(config, shape, device_bytes, path, values, prompt_tokens=prompt_tokens)
+        for path, values in _candidates(config, short)
+    )
+    return tuple(remedy for remedy in tried if remedy is not None)
+
+
+def ways_to_fit(
+    config: RunConfig, shape: ModelShape, device_bytes: int, *, prompt_tokens: int = PROMPT_TOKENS
+) -> tuple[Remedy, ...]:
+    """Return changes to be made one upon another, in the order of `remedies`, until the run fits.
+
+    The `peak` of each is that with all before it. Where even all do not suffice, the last one's `fit` says so.
+    """
+    made: list[Remedy] = []
+    start = _short_phases(plan_memory(config, shape, prompt_tokens=prompt_tokens), device_bytes)
+    for path, _ in _candidates(config, start):
+        short = _short_phases(plan_memory(config, shape, prompt_tokens=prompt_tokens), device_bytes)
+        values = dict(_candidates(config, short)).get(path, ())
+        remedy = _best_value(config, shape, device_bytes, path, values, prompt_tokens=prompt_tokens)
+        changed = with_field(config, path, remedy.value) if remedy else None
+        if remedy is not None and changed is not None:
+            made.append(remedy)
+            config = changed
+    return tuple(made)
+
+
+def with_field(config: RunConfig, path: str, value: Any) -> RunConfig | None:
+    """Return the config with one field (by dotted path) changed; None where that breaks a rule."""
+    try:
+        return parse_config(merge(config.model_dump(), nest({path: value})))
+    except ConfigError:
+        return None
+
+
+def _best_value(
+    config: RunConfig, shape: ModelShape, device_bytes: int, path: str, values: Sequence[Any], *, prompt_tokens: int
+) -> Remedy | None:
+    """Return the first of `values` with which the run fits, else the one that saves most; None where none saves."""
+    plan = plan_memory(config, shape, prompt_tokens=prompt_tokens)
+    short = _short_phases(plan, device_bytes)
+    best = None
+    for value in values:
+        changed = with_field(config, path, value)
+        if changed is None:
+            continue
+        after = plan_memory(changed, shape, prompt_tokens=prompt_tokens)
+        saves = max((plan.bytes_in(phase) - after.bytes_in(phase) for phase in short), default=0)
+        if saves > (best.saves if best else 0):
+            best = Remedy(path, value, saves, after.peak, fits(after, device_bytes))
+        if best is not None and best.fit == "fits":
+            break
+    return best
+
+
+def _short_phases(plan: MemoryPlan, device_bytes: int) -> tuple[Phase, ...]:
+    return tuple(phase for phase in PHASES if plan.bytes_in(phase) > TIGHT_ABOVE * device_bytes)
+
+
+def _candidates(config: RunConfig, short: Sequence[Phase]) -> Iterator[tuple[str, Sequence[Any]]]:
+    """Yield fields with the values to try, the mildest first; nothing where no phase is short of memory."""
+    if not short:
+        return
+    batch, accumulation = config.train_batch_size, config.grpo.gradient_accumulation_steps
+    more = [steps for steps in range(accumulation + 1, batch + 1) if batch % steps == 0]
+    yield "grpo.gradient_accumulation_steps", more
+    yield "model.gradient_checkpointing", [] if config.model.gradient_checkpointing else [True]
+    yield "model.logits_memory", _halved(config.model.logits_memory, SMALLEST_LOGITS_MEMORY)
+    on_cpu = config.model.device == "cpu"
+    yield "optimizer.name", [] if on_cpu or config.optimizer.name == "adamw_8bit" else ["adamw_8bit"]
+    yield "model.dtype", [] if config.model.dtype == "bfloat16" else ["bfloat16"]
+    yield "lora.rank", [] if config.lora.rank is not None else [ADAPTER_RANK]
+    if "rollout" in short:
+        rows = config.rollout.rollout_batch_size
+        yield "evaluation.size", [rows] if config.evaluation.size > rows else []
+        yield "rollout.rollout_batch_size", _halved(rows, config.rollout.group_size)
+
+
+def _halved(value: int, least: int) -> list[int]:
+    """Return half of the value, half of that and so on, down to `least`."""
+    values = []
+    while (value := value // 2) >= least:
+        values.append(value)
+    return values
