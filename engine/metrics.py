@@ -26,6 +26,12 @@ METRICS: dict[str, Metric] = _table(
     ("reward_std/batch", "Reward std, batch", "", "Standard deviation of all graded rewards of the rollout batch."),
     ("rewards/answer/mean", "Answer reward", "share", "Share of training completions whose answer is right."),
     ("rewards/format/mean", "Format reward", "share", "Share of training completions in the format asked for."),
+    (
+        "rewards/overlong/mean",
+        "Overlong penalty",
+        "",
+        "Mean of what the soft overlong penalty took off the rewards; 0 or less.",
+    ),
     ("rewards/not_graded", "Not graded", "share", "Share of training completions that the reward could not judge."),
     ("frac_reward_zero_std", "Flat groups", "share", "Share of groups whose rewards are all equal."),
     (
@@ -38,6 +44,20 @@ METRICS: dict[str, Metric] = _table(
     ("groups/all_wrong", "All wrong", "share", "Share of groups in which no completion is correct."),
     ("groups/tied", "Tied", "share", "Share of groups with equal rewards for another reason."),
     ("entropy", "Entropy", "nats/token", "Mean entropy of the policy over its sampled tokens, before the update."),
+    (
+        "entropy/bonus",
+        "Entropy bonus",
+        "",
+        "Weight of the entropy in the step's objective; 0 while the entropy is above its target.",
+    ),
+    (
+        "kl",
+        "KL",
+        "nats/token",
+        "Mean k3 estimate of KL(policy || reference) over the sampled tokens, before the update; whatever "
+        "kl.estimator is, so that runs compare.",
+    ),
+    ("kl/beta", "KL weight", "", "Weight of the KL term in the step; moved by the controller where there is a target."),
     ("loss", "Loss", "", "Value of the loss that was differentiated, mean over the step's optimizer steps."),
     ("grad_norm", "Gradient norm", "", "Norm of the gradient before clipping, mean over the step's optimizer steps."),
     ("learning_rate", "Learning rate", "", "Learning rate of the step's last optimizer step."),
@@ -65,6 +85,25 @@ METRICS: dict[str, Metric] = _table(
     ("completions/min_length", "Shortest", "tokens", "Length of the step's shortest completion."),
     ("completions/max_length", "Longest", "tokens", "Length of the step's longest completion."),
     ("completions/clipped_ratio", "Truncated", "share", "Share of completions that the length limit cut off."),
+    (
+        "completions/masked_ratio",
+        "Left out for length",
+        "share",
+        "Share of completions whose tokens are left out of the loss because they were cut off.",
+    ),
+    ("dynamic_sampling/draws", "Draws", "", "How often prompts were drawn for the step, P at a time."),
+    (
+        "dynamic_sampling/discarded",
+        "Groups left out",
+        "share",
+        "Share of the step's groups that were sampled and not trained on: the cost of dynamic sampling.",
+    ),
+    (
+        "dynamic_sampling/reward",
+        "Reward, all drawn",
+        "",
+        "Mean reward of everything drawn, left out or not; `reward` is that of the groups trained on.",
+    ),
     (
         "sampling/sampling_logp_difference/mean",
         "Sampler difference, mean",
@@ -94,7 +133,12 @@ METRICS: dict[str, Metric] = _table(
     ("num_tokens", "Tokens", "tokens", "Prompt and completion tokens sampled for training since the run began."),
     ("updates/optimizer_steps", "Optimizer steps", "", "Optimizer steps taken in the step."),
     ("updates/skipped", "Skipped updates", "", "Optimizer steps skipped for a non-finite loss or gradient."),
-    ("step_time", "Step time", "s", "Wall-clock time of the step: rollout, scoring and update."),
+    (
+        "step_time",
+        "Step time",
+        "s",
+        "Time of rollout, scoring and update; of a step that was stopped inside, what followed the resume.",
+    ),
     ("time/rollout", "Rollout", "s", "Time to sample the step's completions."),
     ("time/score", "Scoring", "s", "Time to grade them and take their advantages."),
     ("time/update", "Update", "s", "Time of all forward and backward passes and optimizer steps."),

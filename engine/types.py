@@ -33,7 +33,7 @@ class Problem:
 class Completion:
     """One sampled answer. `token_ids` are what the sampler drew, the end token included.
 
-    `sampler_log_probs` has one value per token, at the sampling temperature.
+    `sampler_log_probs` has one value per token: of the distribution it was drawn from.
     `stop` is the stop string that ended the text, kept in it.
     """
 

@@ -93,6 +93,16 @@ class RunConfig(Section):
         return self.kl.beta > 0 or self.kl.measure
 
     @property
+    def kl_in_reward(self) -> bool:
+        """Whether the KL term is taken off the rewards."""
+        return self.kl.beta > 0 and self.kl.placement == "reward"
+
+    @property
+    def scores_first(self) -> bool:
+        """Whether the policy scores the rollout batch before the update, in a forward pass of its own."""
+        return not self.on_policy or self.kl_in_reward
+
+    @property
     def cuts_distribution(self) -> bool:
         """Whether the sampler draws from something else than the softmax at its temperature."""
         rollout = self.rollout

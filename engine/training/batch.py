@@ -7,6 +7,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from engine.config.sections import TruncatedCompletions
 from engine.grpo.masking import response_mask
 from engine.types import FloatArray, Group, Reward
 
@@ -22,38 +23,73 @@ class Batch:
     input_ids: Tensor  # (B, L) int64
     response_ids: Tensor  # (B, T) int64
     response_mask: Tensor  # (B, T) bool, every sampled token
-    loss_mask: Tensor  # (B, T) bool, the tokens of completions that have a reward
+    loss_mask: Tensor  # (B, T) bool, the tokens of completions that take part in the loss
     sampler_log_probs: Tensor  # (B, T) float32
     prompt_lengths: Tensor  # (B,) int64
     response_lengths: Tensor  # (B,) int64
     advantages: Tensor  # (B,) float32
+    ref_log_probs: Tensor | None = None  # (B, T) float32, of the reference policy
 
     def __len__(self) -> int:
         return len(self.advantages)
 
     def rows(self, index: Tensor) -> "Batch":
         """Return the rows `index` (int64), trimmed to their own longest sequence."""
-        chosen = replace(self, **{field.name: getattr(self, field.name)[index] for field in fields(self)})
+        tensors = self._tensors()
+        chosen = replace(self, **{name: tensor[index] for name, tensor in tensors.items()})
         width = int((chosen.prompt_lengths + chosen.response_lengths).max())
         longest = int(chosen.response_lengths.max())
-        trimmed = ("response_ids", "response_mask", "loss_mask", "sampler_log_probs")
+        trimmed = tensors.keys() & {"response_ids", "response_mask", "loss_mask", "sampler_log_probs", "ref_log_probs"}
         return replace(
             chosen,
             input_ids=chosen.input_ids[:, :width],
             **{name: getattr(chosen, name)[:, :longest] for name in trimmed},
         )
 
+    def to(self, device: torch.device) -> "Batch":
+        """Return the batch on `device`."""
+        return replace(self, **{name: tensor.to(device) for name, tensor in self._tensors().items()})
+
+    def with_advantages(self, advantages_P_G: FloatArray) -> "Batch":
+        """Return the batch with the advantages (P, G) of its groups.
+
+        Raises ValueError unless there is one for each row.
+        """
+        if advantages_P_G.size != len(self):
+            raise ValueError(f"advantages: {advantages_P_G.size} for {len(self)} rows; give one for each completion")
+        return replace(self, advantages=torch.from_numpy(advantages_P_G.reshape(-1).astype(np.float32)).to(self.device))
+
+    @property
+    def device(self) -> torch.device:
+        """Where the tensors are."""
+        return self.input_ids.device
+
+    def _tensors(self) -> dict[str, Tensor]:
+        named = {field.name: getattr(self, field.name) for field in fields(self)}
+        return {name: tensor for name, tensor in named.items() if tensor is not None}
+
 
 def build_batch(
     groups: Sequence[Group],
     rewards: Sequence[Sequence[Reward]],
-    advantages_P_G: FloatArray,
     *,
+    truncated: TruncatedCompletions = "keep",
     device: torch.device,
 ) -> Batch:
-    """Return the batch of all completions of `groups`, group after group."""
+    """Return the batch of all completions of `groups`, group after group, every advantage 0 so far.
+
+    Completions without a reward are left out of the loss, and unless `truncated` is "keep" those that the length
+    limit cut off: their tokens count in no denominator.
+
+    Raises ValueError unless there is one reward for each completion.
+    """
+    counts = [[len(group.completions) for group in groups], [len(members) for members in rewards]]
+    if counts[0] != counts[1]:
+        raise ValueError(f"rewards: {counts[1]} per group for {counts[0]} completions; give one for each completion")
     rows = [(group.prompt_token_ids, completion) for group in groups for completion in group.completions]
-    graded = np.array([reward.value is not None for members in rewards for reward in members])
+    teaching = np.array([reward.value is not None for members in rewards for reward in members])
+    if truncated != "keep":
+        teaching &= np.array([completion.finish_reason != "length" for _, completion in rows])
     prompt_lengths = np.array([len(prompt) for prompt, _ in rows])
     response_lengths = np.array([len(completion.token_ids) for _, completion in rows])
     input_ids = np.zeros((len(rows), int((prompt_lengths + response_lengths).max())), np.int64)
@@ -66,14 +102,13 @@ def build_batch(
         response_ids[row, :length] = completion.token_ids
         sampler_log_probs[row, :length] = completion.sampler_log_probs
     width = response_ids.shape[1]
-    batch = Batch(
+    return Batch(
         input_ids=torch.from_numpy(input_ids),
         response_ids=torch.from_numpy(response_ids),
         response_mask=torch.from_numpy(response_mask(response_lengths, width)),
-        loss_mask=torch.from_numpy(response_mask(response_lengths, width, keep=graded)),
+        loss_mask=torch.from_numpy(response_mask(response_lengths, width, keep=teaching)),
         sampler_log_probs=torch.from_numpy(sampler_log_probs),
         prompt_lengths=torch.from_numpy(prompt_lengths),
         response_lengths=torch.from_numpy(response_lengths),
-        advantages=torch.from_numpy(advantages_P_G.reshape(-1).astype(np.float32)),
-    )
-    return replace(batch, **{field.name: getattr(batch, field.name).to(device) for field in fields(batch)})
+        advantages=torch.zeros(len(rows)),
+    ).to(device)

@@ -1,13 +1,17 @@
 """Checkpoints: written beside their place, then renamed; an unfinished one is never taken for a whole one.
 
-A checkpoint folder `step-000025/` is a model folder of transformers with three more files: `optimizer.safetensors`,
-`rng.safetensors`, and `state.json`, which lists every file with its size and is what makes it complete.
+A checkpoint folder `step-000025/` is a model folder of transformers (or of peft, where adapters are trained) with a few
+more files: `optimizer.safetensors`, `rng.safetensors`, `reference.safetensors` where there is a reference policy, and
+`state.json`, which lists every file with its size and is what makes it complete.
+
+`within-000026/` is what a stop inside step 26 leaves: the same, and the step in hand. A run goes on from it; a fork
+cannot, and the next checkpoint removes it.
 """
 
 import json
 import os
 import shutil
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -16,38 +20,42 @@ from safetensors.torch import load_file, save_file
 
 from engine.errors import CheckpointError
 from engine.policy.policy import Policy, save_policy
+from engine.policy.reference import ReferencePolicy
+from engine.training.in_hand import StepInHand, save_step_in_hand
+from engine.training.state import TrainingState
 
-FORMAT = 1
+FORMAT = 2
 _WRITING = ".writing"
+_STEP, _WITHIN = "step-", "within-"
+REFERENCE = "reference.safetensors"
 
 
-@dataclass(frozen=True, slots=True)
-class TrainingState:
-    """What a run must remember besides weights and optimizer. `step` is also the position in the data:
-    the problems of a step depend on its number alone.
-    """
-
-    step: int = 0
-    num_tokens: int = 0
-    skipped_in_a_row: int = 0
-    seconds: float = 0.0
-    accuracy: float | None = None  # on held-out problems, where this very step was evaluated
-
-
-def save_checkpoint(folder: Path, policy: Policy, optimizer: torch.optim.Optimizer, state: TrainingState) -> Path:
-    """Write the checkpoint of `state.step` into `folder` and return its path.
+def save_checkpoint(
+    folder: Path,
+    policy: Policy,
+    optimizer: torch.optim.Optimizer,
+    state: TrainingState,
+    *,
+    reference: ReferencePolicy | None = None,
+    in_hand: StepInHand | None = None,
+) -> Path:
+    """Write the checkpoint of `state.step`, or of a stop inside the step after it, into `folder`; return its path.
 
     Raises:
         OSError: if the disk is full or not writable; earlier checkpoints are untouched then.
     """
-    final = folder / f"step-{state.step:06d}"
+    final = folder / (f"{_STEP}{state.step:06d}" if in_hand is None else f"{_WITHIN}{state.step + 1:06d}")
     writing = folder / f"{final.name}{_WRITING}"
     shutil.rmtree(writing, ignore_errors=True)
     writing.mkdir(parents=True)
     try:
         save_policy(policy, writing)
         save_file(_optimizer_tensors(optimizer), writing / "optimizer.safetensors")
-        save_file({"torch": torch.get_rng_state()}, writing / "rng.safetensors")
+        save_file(_random_state(), writing / "rng.safetensors")
+        if reference is not None:
+            save_file(reference.tensors(), writing / REFERENCE)
+        if in_hand is not None:
+            save_step_in_hand(writing, in_hand)
         sizes = {path.name: path.stat().st_size for path in sorted(writing.iterdir())}
         document = {"format": FORMAT, "state": asdict(state), "files": sizes}
         (writing / "state.json").write_text(json.dumps(document, indent=1))
@@ -62,11 +70,14 @@ def save_checkpoint(folder: Path, policy: Policy, optimizer: torch.optim.Optimiz
     return final
 
 
-def load_checkpoint(path: Path, optimizer: torch.optim.Optimizer) -> TrainingState:
-    """Restore optimizer and random state from `path`; the weights are read by `load_policy(path)`.
+def load_checkpoint(
+    path: Path, optimizer: torch.optim.Optimizer, *, reference: ReferencePolicy | None = None
+) -> TrainingState:
+    """Restore optimizer, random state and `reference` from `path`; the weights are read by `load_policy(path)`.
 
     Raises:
-        CheckpointError: if the checkpoint is unfinished, of a newer format, or of another model.
+        CheckpointError: if the checkpoint is unfinished, of a newer format, or of another model, or if there is a
+            reference policy and it is not in the checkpoint.
     """
     document = _read_state(path)
     tensors = load_file(path / "optimizer.safetensors")
@@ -78,14 +89,20 @@ def load_checkpoint(path: Path, optimizer: torch.optim.Optimizer) -> TrainingSta
         optimizer.load_state_dict({"state": state, "param_groups": optimizer.state_dict()["param_groups"]})
     except ValueError as error:
         raise CheckpointError(f"checkpoint={path} does not fit this run's model: {error}") from error
-    torch.set_rng_state(load_file(path / "rng.safetensors")["torch"])
-    return TrainingState(**document["state"])
+    if reference is not None:
+        if not (path / REFERENCE).is_file():
+            raise CheckpointError(f"checkpoint={path} has no reference policy; fork from it, which begins a new one")
+        reference.restore(load_file(path / REFERENCE))
+    _restore_random_state(load_file(path / "rng.safetensors"))
+    saved = document["state"]
+    # In format 1 every step drew prompts once, and there were neither controllers nor early stopping.
+    return TrainingState(**{"draws": saved["step"]} | saved)
 
 
 def latest_checkpoint(folder: Path) -> Path | None:
     """Return the newest complete checkpoint in `folder`, or None."""
-    complete = [path for path in folder.glob("step-*") if is_complete(path)]
-    return max(complete, key=step_of, default=None)
+    complete = [path for kind in (_STEP, _WITHIN) for path in folder.glob(f"{kind}*") if is_complete(path)]
+    return max(complete, key=lambda path: (step_of(path), path.name.startswith(_WITHIN)), default=None)
 
 
 def is_complete(path: Path) -> bool:
@@ -98,26 +115,31 @@ def is_complete(path: Path) -> bool:
 
 
 def step_of(path: Path) -> int:
-    """Return the step in a checkpoint's name."""
-    return int(path.name.removeprefix("step-"))
+    """Return the last step that the checkpoint at `path` has finished, from its name."""
+    if path.name.startswith(_WITHIN):
+        return int(path.name.removeprefix(_WITHIN)) - 1
+    return int(path.name.removeprefix(_STEP))
 
 
 def best_checkpoint(folder: Path) -> Path | None:
     """Return the complete checkpoint with the highest held-out accuracy, the earliest of equals, or None."""
     evaluated = [
         (path, accuracy)
-        for path in sorted(folder.glob("step-*"))
+        for path in sorted(folder.glob(f"{_STEP}*"))
         if is_complete(path) and (accuracy := _read_state(path)["state"]["accuracy"]) is not None
     ]
     return max(evaluated, key=lambda pair: pair[1], default=(None, 0.0))[0]
 
 
 def prune_checkpoints(folder: Path, *, keep: int) -> list[int]:
-    """Delete all but the newest `keep` checkpoints and the best one; return the steps deleted."""
-    kept = sorted((path for path in folder.glob("step-*") if is_complete(path)), key=step_of)[-keep:]
+    """Delete all but the newest `keep` checkpoints and the best one; return the steps deleted.
+
+    What a stop inside a step had left goes as well.
+    """
+    kept = sorted((path for path in folder.glob(f"{_STEP}*") if is_complete(path)), key=step_of)[-keep:]
     staying = {*kept, best_checkpoint(folder)}
-    doomed = [path for path in folder.glob("step-*") if path not in staying]
-    for path in doomed:
+    doomed = [path for path in folder.glob(f"{_STEP}*") if path not in staying]
+    for path in (*doomed, *folder.glob(f"{_WITHIN}*")):
         shutil.rmtree(path)
     return sorted(step_of(path) for path in doomed if path.suffix != _WRITING)
 
@@ -146,6 +168,19 @@ def _optimizer_tensors(optimizer: torch.optim.Optimizer) -> dict[str, torch.Tens
         for index, entries in optimizer.state_dict()["state"].items()
         for key, value in entries.items()
     }
+
+
+def _random_state() -> dict[str, torch.Tensor]:
+    states = {"torch": torch.get_rng_state()}
+    if torch.cuda.is_available():
+        states["cuda"] = torch.cuda.get_rng_state()
+    return states
+
+
+def _restore_random_state(states: dict[str, torch.Tensor]) -> None:
+    torch.set_rng_state(states["torch"])
+    if "cuda" in states and torch.cuda.is_available():
+        torch.cuda.set_rng_state(states["cuda"])
 
 
 def _sync(path: Path) -> None:

@@ -4,8 +4,10 @@ from pathlib import Path
 
 from engine.config.sections import CheckpointConfig
 from engine.store.recorder import Recorder
-from engine.training.checkpoint import TrainingState, prune_checkpoints, save_checkpoint
+from engine.training.checkpoint import prune_checkpoints, save_checkpoint
+from engine.training.in_hand import StepInHand
 from engine.training.setup import Setup
+from engine.training.state import TrainingState
 
 FLUSH_SECONDS = 5.0
 
@@ -26,7 +28,7 @@ class CheckpointKeeper:
             return
         self._recorder.flush(FLUSH_SECONDS)
         try:
-            path = save_checkpoint(self._folder, self._setup.policy, self._setup.optimizer.optimizer, state)
+            path = self._write(state, None)
         except OSError as error:
             self._recorder.event(
                 "checkpoint_failed",
@@ -41,3 +43,23 @@ class CheckpointKeeper:
         deleted = prune_checkpoints(self._folder, keep=self._config.keep)
         if deleted:
             self._recorder.delete_checkpoints(deleted)
+
+    def save_within(self, state: TrainingState, in_hand: StepInHand) -> None:
+        """Save what a stop inside the step after `state` leaves; the checkpoints before it stay."""
+        self._recorder.flush(FLUSH_SECONDS)
+        try:
+            self._write(state, in_hand)
+        except OSError as error:
+            self._recorder.event(
+                "checkpoint_failed",
+                f"step {state.step + 1} was stopped inside and could not be kept: {error}; a resume goes on from the "
+                "last checkpoint",
+                step=state.step,
+                level="error",
+            )
+
+    def _write(self, state: TrainingState, in_hand: StepInHand | None) -> Path:
+        setup = self._setup
+        return save_checkpoint(
+            self._folder, setup.policy, setup.optimizer.optimizer, state, reference=setup.reference, in_hand=in_hand
+        )

@@ -8,14 +8,18 @@ import torch
 from engine.config import RunConfig
 from engine.errors import CheckpointError
 from engine.policy.policy import Policy, load_policy
+from engine.policy.reference import ReferencePolicy
 from engine.rewards.scoring import check_gold
 from engine.rewards.verifiers import REWARDS, RewardFn
 from engine.rollout.protocol import RolloutEngine, SamplingParams
 from engine.rollout.transformers_engine import TransformersEngine
 from engine.tasks.prompts import PromptTemplate, load_prompt
 from engine.tasks.task import Task, load_task
-from engine.training.checkpoint import TrainingState, is_complete, load_checkpoint
+from engine.training.checkpoint import is_complete, load_checkpoint
+from engine.training.forward import check_output_layer
+from engine.training.in_hand import StepInHand, load_step_in_hand
 from engine.training.optimizer import OptimizerStep, make_optimizer
+from engine.training.state import TrainingState, forked_state, start_state
 from engine.types import Problem
 
 
@@ -41,6 +45,9 @@ class Setup:
     sampling: SamplingParams
     held_out: list[Problem]
     state: TrainingState
+    reference: ReferencePolicy | None = None
+    in_hand: StepInHand | None = None
+    """The step that a stop cut short, to be finished first."""
 
 
 def set_up(config: RunConfig, *, threads: int, start: StartPoint | None) -> Setup:
@@ -60,13 +67,22 @@ def set_up(config: RunConfig, *, threads: int, start: StartPoint | None) -> Setu
         raise CheckpointError(f"checkpoint={start.path} is missing or unfinished; start from another step")
     source = config.model.name if start is None else str(start.path)
     policy = load_policy(source, dtype=config.model.dtype, device=config.model.device)
+    check_output_layer(policy.model)
     optimizer = OptimizerStep(
         policy.model,
         make_optimizer(policy.model, config.optimizer),
         max_grad_norm=config.optimizer.max_grad_norm,
         max_skipped_in_a_row=config.stopping.max_nonfinite_updates,
     )
-    state = TrainingState() if start is None else load_checkpoint(start.path, optimizer.optimizer)
+    kl, reference, in_hand = config.kl, None, None
+    if config.has_reference:
+        reference = ReferencePolicy(policy.model, kind=kl.reference, ema_decay=kl.ema_decay, copy_every=kl.copy_every)
+    state = start_state(config)
+    if start is not None:
+        # A fork begins with the weights it finds: they are its reference, and its divergence at the start is 0.
+        saved = load_checkpoint(start.path, optimizer.optimizer, reference=None if start.fork else reference)
+        state = forked_state(saved, config) if start.fork else saved
+        in_hand = None if start.fork else load_step_in_hand(start.path, policy.device)
     optimizer.skipped_in_a_row = state.skipped_in_a_row
     return Setup(
         policy=policy,
@@ -80,7 +96,13 @@ def set_up(config: RunConfig, *, threads: int, start: StartPoint | None) -> Setu
             max_tokens=config.rollout.max_tokens,
             min_tokens=config.rollout.min_tokens,
             stop_strings=prompt.stop_strings,
+            top_p=config.rollout.top_p,
+            top_k=config.rollout.top_k,
+            min_p=config.rollout.min_p,
+            repetition_penalty=config.rollout.repetition_penalty,
         ),
         held_out=held_out,
         state=state,
+        reference=reference,
+        in_hand=in_hand,
     )

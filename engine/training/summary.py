@@ -4,26 +4,40 @@ import math
 from collections.abc import Mapping, Sequence
 from statistics import fmean
 
+import numpy as np
+import torch
+
 from engine.config import RunConfig
 from engine.grpo.advantages import AdvantageStats
+from engine.grpo.diagnostics import ratio_spread, sampling_logp_difference
 from engine.grpo.groups import group_kind
-from engine.training.update import Update
-from engine.types import CompletionRecord, FloatArray, Group, GroupKind, GroupRecord, Reward, StepRecord
+from engine.grpo.kl import kl_estimate
+from engine.grpo.masking import masked_mean
+from engine.training.batch import Batch
+from engine.training.groups import Drawn, RewardedGroup, assign_advantages
+from engine.training.scoring import Progress, completion_divergence
+from engine.training.tally import step_metrics
+from engine.training.update import Coefficients, importance_of
+from engine.types import CompletionRecord, Group, GroupKind, GroupRecord, Reward, StepRecord
 
 
 def summarize_step(
     step: int,
-    groups: Sequence[Group],
-    rewards: Sequence[Sequence[Reward]],
+    drawn: Drawn,
     advantages: AdvantageStats,
-    update: Update,
+    batch: Batch,
+    progress: Progress,
     measured: Mapping[str, float],
     config: RunConfig,
 ) -> StepRecord:
-    """Return the record of a step; `measured` are metrics that only the loop knows (times, memory, tokens)."""
-    records = _group_records(groups, rewards, advantages, update) if config.logging.completions else ()
-    metrics = rollout_metrics(groups, rewards, advantages) | update.metrics | dict(measured)
-    return StepRecord(step=step, metrics=metrics, groups=records)
+    """Return the record of a step; `measured` are the metrics that the loop has already (update, times, memory)."""
+    groups: list[GroupRecord] = []
+    if config.logging.completions:
+        groups = [*_trained_records(drawn, advantages, batch, progress, config), *_left_out_records(drawn, config)]
+    metrics = rollout_metrics(drawn.groups, drawn.rewards, advantages) | draw_metrics(drawn, config) | dict(measured)
+    dual = config.grpo.dual_clip is not None
+    updates = [tally.metrics(dual_clip=dual) for tally in progress.tallies] if len(progress.tallies) > 1 else []
+    return StepRecord(step=step, metrics=metrics, groups=groups, updates=updates)
 
 
 def rollout_metrics(
@@ -47,53 +61,114 @@ def rollout_metrics(
     }
     if graded:
         metrics["reward"] = fmean(reward.value for reward in graded if reward.value is not None)
-        metrics["reward_std"] = fmean(spread)
-        metrics["reward_std/batch"] = float(advantages.batch_std)
+        if spread:  # none where every completion was cut off and excluded
+            metrics["reward_std"] = fmean(spread)
+            metrics["reward_std/batch"] = float(advantages.batch_std)
         for part in graded[0].parts:
             metrics[f"rewards/{part}/mean"] = fmean(reward.parts[part] for reward in graded)
     return metrics
 
 
-def _group_records(
-    groups: Sequence[Group],
-    rewards: Sequence[Sequence[Reward]],
-    advantages: AdvantageStats,
-    update: Update,
+def draw_metrics(drawn: Drawn, config: RunConfig) -> dict[str, float]:
+    """Return what dynamic sampling cost, and the share of completions left out of the loss for their length."""
+    metrics: dict[str, float] = {}
+    if config.truncation.completions != "keep":
+        reasons = [completion.finish_reason for group in drawn.groups for completion in group.completions]
+        metrics["completions/masked_ratio"] = reasons.count("length") / len(reasons)
+    if config.rollout.dynamic_sampling:
+        everything = (*drawn.trained, *drawn.left_out)
+        values = [reward.value for each in everything for reward in each.rewards if reward.value is not None]
+        metrics["dynamic_sampling/draws"] = float(drawn.draws)
+        metrics["dynamic_sampling/discarded"] = len(drawn.left_out) / len(everything)
+        if values:
+            metrics["dynamic_sampling/reward"] = fmean(values)
+    return metrics
+
+
+def update_metrics(batch: Batch, progress: Progress, config: RunConfig, used: Coefficients) -> dict[str, float]:
+    """Return the metrics of an update that is done, and of the policy before it."""
+    before = progress.before
+    difference = sampling_logp_difference(batch.sampler_log_probs, before.log_probs, batch.response_mask)
+    importance = importance_of(before.log_probs, batch, config)
+    ratio = ratio_spread(importance.ratio, batch.response_mask)
+    metrics = step_metrics(progress.tallies, dual_clip=config.grpo.dual_clip is not None) | {
+        "sampling/sampling_logp_difference/mean": difference.mean,
+        "sampling/sampling_logp_difference/max": difference.max,
+        "sampling/importance_sampling_ratio/mean": ratio.mean,
+        "sampling/importance_sampling_ratio/min": ratio.min,
+        "sampling/importance_sampling_ratio/max": ratio.max,
+        "sampling/importance_beyond_cap": float(masked_mean(importance.beyond_cap, batch.response_mask)),
+    }
+    measured = batch.response_mask & ~torch.isnan(before.entropy)
+    if bool(measured.any()):
+        metrics["entropy"] = float(masked_mean(before.entropy, measured))
+    if config.entropy.bonus > 0 or config.entropy.target is not None:
+        metrics["entropy/bonus"] = used.entropy_bonus
+    if batch.ref_log_probs is not None:
+        divergence = kl_estimate(before.log_probs, batch.ref_log_probs, mask=batch.response_mask)
+        metrics["kl"] = float(masked_mean(divergence, batch.response_mask))
+    return metrics
+
+
+def _trained_records(
+    drawn: Drawn, advantages: AdvantageStats, batch: Batch, progress: Progress, config: RunConfig
 ) -> list[GroupRecord]:
-    log_probs, entropy = update.before.log_probs.cpu().numpy(), update.before.entropy.cpu().numpy()
+    log_probs, entropy = progress.before.log_probs.cpu().numpy(), progress.before.entropy.cpu().numpy()
+    divergence = completion_divergence(batch, progress.before, config)
     records = []
-    for place, (group, members) in enumerate(zip(groups, rewards, strict=True)):
-        first = place * len(members)
-        completions = tuple(
-            _completion_record(group, member, reward, float(advantages.advantages[place, member]), scores)
-            for member, reward in enumerate(members)
-            for scores in [(log_probs[first + member], entropy[first + member])]
-        )
-        records.append(
-            GroupRecord(
-                problem=group.problem,
-                prompt=group.prompt,
-                prompt_token_ids=group.prompt_token_ids,
-                kind=_kind(members),
-                reward_mean=_number(advantages.mean[place]),
-                reward_std=_number(advantages.std[place]),
-                completions=completions,
+    for place, each in enumerate(drawn.trained):
+        first = place * len(each.rewards)
+        completions = []
+        for member, (completion, reward) in enumerate(zip(each.group.completions, each.rewards, strict=True)):
+            row, length = first + member, len(completion.token_ids)
+            measured = entropy[row, :length]
+            completions.append(
+                CompletionRecord(
+                    completion=completion,
+                    reward=reward,
+                    advantage=None if reward.value is None else float(advantages.advantages[place, member]),
+                    policy_log_probs=log_probs[row, :length],
+                    entropy=None if np.isnan(measured).any() else measured,
+                    kl=None if divergence is None else float(divergence[row]),
+                )
             )
-        )
+        records.append(_group_record(each, completions, advantages.mean[place], advantages.std[place], trained=True))
     return records
 
 
-def _completion_record(
-    group: Group, member: int, reward: Reward, advantage: float, scores: tuple[FloatArray, FloatArray]
-) -> CompletionRecord:
-    completion = group.completions[member]
-    length = len(completion.token_ids)
-    return CompletionRecord(
-        completion=completion,
-        reward=reward,
-        advantage=None if reward.value is None else advantage,
-        policy_log_probs=scores[0][:length],
-        entropy=scores[1][:length],
+def _left_out_records(drawn: Drawn, config: RunConfig) -> list[GroupRecord]:
+    """Groups that taught nothing: their completions have no advantage and were never scored."""
+    if not drawn.left_out:
+        return []
+    left_out = drawn.left_out
+    stats = assign_advantages([each.group for each in left_out], [each.rewards for each in left_out], config)
+    return [
+        _group_record(
+            each,
+            [
+                CompletionRecord(*pair, advantage=None)
+                for pair in zip(each.group.completions, each.rewards, strict=True)
+            ],
+            stats.mean[place],
+            stats.std[place],
+            trained=False,
+        )
+        for place, each in enumerate(left_out)
+    ]
+
+
+def _group_record(
+    each: RewardedGroup, completions: Sequence[CompletionRecord], mean: float, std: float, *, trained: bool
+) -> GroupRecord:
+    return GroupRecord(
+        problem=each.group.problem,
+        prompt=each.group.prompt,
+        prompt_token_ids=each.group.prompt_token_ids,
+        kind=_kind(each.rewards),
+        reward_mean=_number(mean),
+        reward_std=_number(std),
+        completions=tuple(completions),
+        trained=trained,
     )
 
 

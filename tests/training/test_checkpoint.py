@@ -7,9 +7,9 @@ import torch
 from engine.config import parse_config
 from engine.errors import CheckpointError
 from engine.policy.policy import Policy, load_policy
+from engine.policy.reference import ReferencePolicy
 from engine.training import checkpoint as checkpoints
 from engine.training.checkpoint import (
-    TrainingState,
     best_checkpoint,
     is_complete,
     latest_checkpoint,
@@ -19,6 +19,7 @@ from engine.training.checkpoint import (
     step_of,
 )
 from engine.training.optimizer import make_optimizer
+from engine.training.state import TrainingState
 
 
 @pytest.fixture
@@ -96,6 +97,25 @@ def test_a_newer_format_is_refused_in_words(tmp_path, policy, optimizer):
     (path / "state.json").write_text(json.dumps(document | {"format": 99}))
     with pytest.raises(CheckpointError, match=r"format 99.*update the program"):
         load_checkpoint(path, optimizer)
+
+
+def test_a_checkpoint_of_the_first_format_is_read(tmp_path, policy, optimizer):
+    path = save_checkpoint(tmp_path, policy, optimizer, TrainingState(step=5))
+    state = {"step": 5, "num_tokens": 9, "skipped_in_a_row": 1, "seconds": 2.5, "accuracy": 0.5}
+    document = json.loads((path / "state.json").read_text())
+    (path / "state.json").write_text(json.dumps(document | {"format": 1, "state": state}))
+    restored = load_checkpoint(path, optimizer)
+    assert restored == TrainingState(**state, draws=5)
+
+
+def test_a_checkpoint_without_the_reference_policy_that_a_run_needs_is_refused(tmp_path, policy, optimizer):
+    path = save_checkpoint(tmp_path, policy, optimizer, TrainingState(step=1))
+    with pytest.raises(CheckpointError, match=r"has no reference policy; fork from it"):
+        load_checkpoint(path, optimizer, reference=ReferencePolicy(policy.model))
+    with_reference = save_checkpoint(
+        tmp_path, policy, optimizer, TrainingState(step=2), reference=ReferencePolicy(policy.model)
+    )
+    assert load_checkpoint(with_reference, optimizer, reference=ReferencePolicy(policy.model)).step == 2
 
 
 def test_pruning_keeps_the_newest_and_the_best(tmp_path, policy, optimizer):

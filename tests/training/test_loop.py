@@ -1,7 +1,9 @@
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pytest
+from safetensors.torch import load_file
 
 from engine.config import parse_config
 from engine.metrics import METRICS
@@ -60,17 +62,25 @@ class Notes:
         return [[answer.completion.text for answer in record.answers] for record in self.evaluations]
 
 
-def run(folder: Path, *, stop_after: int | None = None, start: StartPoint | None = None, **settings):
+def run(
+    folder: Path, *, stop: Callable[[Notes], bool] = lambda _: False, start: StartPoint | None = None, **settings
+) -> tuple[Notes, Outcome]:
     notes = Notes()
     outcome = train(
         parse_config(SMALL | settings),
         recorder=notes,  # type: ignore[arg-type]
         folder=folder,
         threads=1,
-        stop=lambda: stop_after is not None and len(notes.steps) >= stop_after,
+        stop=lambda: stop(notes),
         start=start,
     )
     return notes, outcome
+
+
+def weights(folder: Path) -> dict[str, list[float]]:
+    newest = latest_checkpoint(folder / "checkpoints")
+    assert newest is not None
+    return {name: tensor.flatten().tolist() for name, tensor in load_file(newest / "model.safetensors").items()}
 
 
 def test_a_run_trains_evaluates_and_keeps_checkpoints(tmp_path):
@@ -96,8 +106,22 @@ def test_every_recipe_trains(tmp_path, recipe):
     assert any(record.metrics["grad_norm"] > 0 for record in notes.steps)
 
 
+EVERYTHING = {
+    "grpo.dual_clip": 3.0,
+    "kl.beta": 0.02,
+    "kl.target": 0.001,
+    "kl.reference": "ema",
+    "entropy.bonus": 0.001,
+    "entropy.target": 0.4,
+    "rollout.dynamic_sampling": True,
+    "rollout.dynamic_sampling_max_draws": 2,
+    "truncation.completions": "mask",
+    "truncation.overlong_buffer": 8,
+}
+
+
 def test_every_logged_metric_is_defined_and_every_defined_one_is_logged(tmp_path):
-    notes, _ = run(tmp_path, **{"grpo.dual_clip": 3.0})
+    notes, _ = run(tmp_path, **EVERYTHING)
     logged = {name for record in notes.steps for name in record.metrics}
     logged |= {
         f"eval/validation/{'greedy_' if record.mode == 'greedy' else ''}{name}"
@@ -116,18 +140,132 @@ def test_equal_seeds_give_bitwise_equal_runs_and_others_do_not(tmp_path):
     assert one.numbers() != other.numbers()
 
 
-@pytest.mark.parametrize("stop_after", [1, 4])
-@pytest.mark.parametrize("reuse", [{}, {"grpo.epochs_per_rollout_batch": 2, "grpo.train_batch_size": 8}])
-def test_a_stopped_and_resumed_run_equals_one_that_never_stopped(tmp_path, stop_after, reuse):
-    whole, _ = run(tmp_path / "whole", **reuse)
-    first, outcome = run(tmp_path / "cut", stop_after=stop_after, **reuse)
-    assert outcome == Outcome("stopped", stop_after)
+@dataclass
+class StopAt:
+    """Stops a run after a number of steps, or at the n-th time that it is asked within the step after these."""
+
+    steps: int
+    asked_within: int = 0
+    asked: int = 0
+
+    def __call__(self, notes: Notes) -> bool:
+        if len(notes.steps) < self.steps:
+            return False
+        self.asked += 1
+        return self.asked > self.asked_within
+
+
+REUSE = {"grpo.epochs_per_rollout_batch": 2, "grpo.train_batch_size": 8}
+
+
+@pytest.mark.parametrize(
+    ("stop", "kept"),
+    [
+        (StopAt(1), "step-000001"),
+        (StopAt(4), "step-000004"),
+        # Of the fourth step: sampled, then one micro-batch in each of four optimizer steps.
+        (StopAt(3, asked_within=1), "within-000004"),
+        (StopAt(3, asked_within=3), "within-000004"),
+        (StopAt(0, asked_within=2), "within-000001"),
+    ],
+    ids=["after 1", "after 4", "sampled", "inside the epochs", "inside the first"],
+)
+@pytest.mark.parametrize("settings", [REUSE, REUSE | EVERYTHING], ids=["plain", "everything"])
+def test_a_stopped_and_resumed_run_equals_one_that_never_stopped(tmp_path, stop, kept, settings):
+    if settings is not REUSE and kept.startswith("within"):
+        # Dynamic sampling asks before each further draw as well.
+        stop = replace(stop, asked_within=stop.asked_within + 1)
+    stop = replace(stop)
+    whole, _ = run(tmp_path / "whole", **settings)
+    first, outcome = run(tmp_path / "cut", stop=stop, **settings)
+    assert outcome == Outcome("stopped", stop.steps)
     path = latest_checkpoint(tmp_path / "cut" / "checkpoints")
     assert path is not None
-    rest, outcome = run(tmp_path / "cut", start=StartPoint(path, step_of(path)), **reuse)
+    assert path.name == kept
+    rest, outcome = run(tmp_path / "cut", start=StartPoint(path, step_of(path)), **settings)
     assert outcome == Outcome("succeeded", 6)
     assert first.numbers() + rest.numbers() == whole.numbers()
     assert first.answers() + rest.answers() == whole.answers()
+    assert [record.updates for record in first.steps + rest.steps] == [record.updates for record in whole.steps]
+    assert weights(tmp_path / "cut") == weights(tmp_path / "whole")
+    assert not list((tmp_path / "cut" / "checkpoints").glob("within-*"))
+
+
+@pytest.mark.parametrize("reference", ["start", "ema", "copy"])
+def test_a_resumed_run_keeps_its_reference_policy(tmp_path, reference):
+    settings = {"kl.beta": 0.05, "kl.reference": reference, "kl.copy_every": 2, "optimizer.learning_rate": 1e-3}
+    whole, _ = run(tmp_path / "whole", **settings)
+    first, _ = run(tmp_path / "cut", stop=StopAt(3), **settings)
+    path = latest_checkpoint(tmp_path / "cut" / "checkpoints")
+    assert path is not None
+    rest, _ = run(tmp_path / "cut", start=StartPoint(path, step_of(path)), **settings)
+    kl = [record.metrics["kl"] for record in whole.steps]
+    assert [record.metrics["kl"] for record in first.steps + rest.steps] == kl
+    assert kl[0] == pytest.approx(0.0, abs=1e-9)
+    assert kl[1] > 1e-6
+    if reference == "copy":
+        assert kl[2] == pytest.approx(0.0, abs=1e-9)
+
+
+def test_the_controller_raises_beta_while_the_policy_is_further_away_than_its_target(tmp_path):
+    settings = {"kl.beta": 0.05, "kl.target": 1e-9, "kl.gain": 0.5, "optimizer.learning_rate": 1e-3}
+    notes, _ = run(tmp_path, **settings)
+    beta = [record.metrics["kl/beta"] for record in notes.steps]
+    # At the first step policy and reference are one: the error is clipped at -20 %, then at +20 %.
+    assert beta[0] == 0.05
+    assert beta[1:3] == pytest.approx([0.05 * 0.9, 0.05 * 0.9 * 1.1])
+
+
+def test_a_kl_term_in_the_reward_is_in_the_stored_advantages(tmp_path):
+    settings = {"kl.beta": 0.5, "kl.placement": "reward", "kl.estimator": "k1", "optimizer.learning_rate": 1e-3}
+    notes, _ = run(tmp_path, **settings)
+    for group in notes.steps[-1].groups:
+        divergence = [member.kl for member in group.completions]
+        assert all(value is not None for value in divergence)
+        mean = sum(divergence) / len(divergence)
+        for member in group.completions:
+            assert member.reward.value is not None
+            scaled = (member.reward.value - group.reward_mean) / (group.reward_std + 1e-6) if group.reward_std else 0.0
+            assert member.advantage == pytest.approx(scaled - 0.5 * (member.kl - mean), abs=1e-5)
+    assert any(abs(member.kl) > 1e-3 for group in notes.steps[-1].groups for member in group.completions)
+
+
+def test_dynamic_sampling_trains_on_mixed_groups_and_tells_what_it_cost(tmp_path):
+    plain, _ = run(tmp_path / "plain")
+    notes, _ = run(tmp_path / "dynamic", **{"rollout.dynamic_sampling": True, "rollout.dynamic_sampling_max_draws": 20})
+    assert min(record.metrics["groups/mixed"] for record in plain.steps) < 1
+    for record in notes.steps:
+        trained = [group for group in record.groups if group.trained]
+        left_out = [group for group in record.groups if not group.trained]
+        assert [group.kind for group in trained] == ["mixed"] * 4
+        assert len(trained) + len(left_out) == 4 * record.metrics["dynamic_sampling/draws"]
+        assert record.metrics["dynamic_sampling/discarded"] == len(left_out) / len(record.groups)
+        assert all(member.advantage is None for group in left_out for member in group.completions)
+    sampled = [
+        len(group.prompt_token_ids) + len(member.completion.token_ids)
+        for record in notes.steps
+        for group in record.groups
+        for member in group.completions
+    ]
+    assert notes.steps[-1].metrics["num_tokens"] == sum(sampled)
+
+
+def test_dynamic_sampling_fills_up_with_flat_groups_when_its_draws_are_used_up(tmp_path):
+    notes, _ = run(tmp_path, **{"rollout.dynamic_sampling": True, "rollout.dynamic_sampling_max_draws": 1})
+    plain, _ = run(tmp_path / "plain")
+    assert [record.metrics["reward"] for record in notes.steps] == [record.metrics["reward"] for record in plain.steps]
+    assert all(len(record.groups) == 4 for record in notes.steps)
+
+
+def test_metrics_of_every_optimizer_step_are_kept_where_there_are_several(tmp_path):
+    notes, _ = run(tmp_path, **REUSE)
+    for record in notes.steps:
+        assert len(record.updates) == 4
+        norms = [update["grad_norm"] for update in record.updates]
+        assert record.metrics["grad_norm"] == pytest.approx(sum(norms) / 4)
+        assert len(set(norms)) == 4
+    single, _ = run(tmp_path / "single")
+    assert all(record.updates == [] for record in single.steps)
 
 
 def test_a_fork_starts_with_the_parents_weights_and_its_own_evaluation(tmp_path):
@@ -172,3 +310,36 @@ def test_a_time_limit_ends_the_run_with_a_checkpoint(tmp_path):
     assert outcome == Outcome("succeeded", 1)
     assert notes.events == ["time_limit"]
     assert notes.checkpoints == [1]
+
+
+def test_a_token_budget_ends_the_run_after_the_step_that_reaches_it(tmp_path):
+    whole, _ = run(tmp_path / "whole")
+    tokens = [record.metrics["num_tokens"] for record in whole.steps]
+    notes, outcome = run(tmp_path / "short", **{"stopping.max_sampled_tokens": int(tokens[2])})
+    assert outcome == Outcome("succeeded", 3)
+    assert notes.events == ["token_limit"]
+    assert notes.checkpoints == [2, 3]
+
+
+def test_a_run_without_a_gain_in_validation_accuracy_ends(tmp_path):
+    """No accuracy is more than 1 above another: of the evaluations at 0, 2, 4 the second and third are no gain."""
+    settings = {"evaluation.every": 2, "stopping.patience": 2, "stopping.min_gain": 1.0}
+    notes, outcome = run(tmp_path, **settings)
+    assert outcome == Outcome("succeeded", 4)
+    assert notes.events == ["no_gain"]
+    # Resumed after the second evaluation, it still remembers the first.
+    run(tmp_path / "cut", stop=StopAt(3), **settings)
+    path = latest_checkpoint(tmp_path / "cut" / "checkpoints")
+    assert path is not None
+    _, outcome = run(tmp_path / "cut", start=StartPoint(path, step_of(path)), **settings)
+    assert outcome == Outcome("succeeded", 4)
+
+
+def test_a_fork_begins_with_a_divergence_of_0_from_its_own_start(tmp_path):
+    settings = {"kl.beta": 0.05, "optimizer.learning_rate": 1e-3}
+    run(tmp_path / "parent", **settings)
+    path = latest_checkpoint(tmp_path / "parent" / "checkpoints")
+    assert path is not None
+    child, _ = run(tmp_path / "child", start=StartPoint(path, 6, fork=True), **settings | {"grpo.steps": 8})
+    assert child.steps[0].metrics["kl"] == pytest.approx(0.0, abs=1e-9)
+    assert child.steps[1].metrics["kl"] > 1e-6

@@ -1,5 +1,7 @@
+import itertools
 from dataclasses import replace
 
+import numpy as np
 import pytest
 import torch
 
@@ -9,8 +11,12 @@ from engine.training.batch import Batch, build_batch
 from engine.training.forward import score_tokens
 from engine.training.groups import assign_advantages
 from engine.training.optimizer import OptimizerStep
-from engine.training.update import update_policy
+from engine.training.scoring import begin_update, completion_divergence
+from engine.training.state import coefficients, start_state
+from engine.training.summary import update_metrics
+from engine.training.update import Coefficients, update_policy
 
+NOTHING_ELSE = Coefficients()
 BASE = {"rollout.rollout_batch_size": 8, "rollout.group_size": 4}
 
 
@@ -29,15 +35,46 @@ class FrozenOptimizer(OptimizerStep):
 
 
 def make_batch(groups, rewards, config: RunConfig) -> Batch:
-    stats = assign_advantages(rewards, config)
-    return build_batch(groups, rewards, stats.advantages, device=torch.device("cpu"))
+    stats = assign_advantages(groups, rewards, config)
+    batch = build_batch(groups, rewards, truncated=config.truncation.completions, device=torch.device("cpu"))
+    return batch.with_advantages(stats.advantages)
+
+
+def update(model, optimizer, batch: Batch, config: RunConfig, used: Coefficients = NOTHING_ELSE) -> dict[str, float]:
+    """Take the optimizer steps of step 1 on `batch`, and return its metrics."""
+    progress = begin_update(model, batch, config, step=1)
+    whole = update_policy(
+        model,
+        optimizer,
+        batch,
+        config,
+        step=1,
+        progress=progress,
+        coefficients=used,
+        stop=lambda: False,
+    )
+    assert whole
+    return update_metrics(batch, progress, config, used)
 
 
 def gradients(model, groups, rewards, **settings) -> list[torch.Tensor]:
     config = parse_config(BASE | settings)
     optimizer = FrozenOptimizer(model)
-    update_policy(model, optimizer, make_batch(groups, rewards, config), config, step=1)
+    batch = make_batch(groups, rewards, config)
+    if config.has_reference:
+        batch = replace(batch, ref_log_probs=reference_log_probs(batch))
+    if config.kl_in_reward:
+        divergence = completion_divergence(batch, begin_update(model, batch, config, step=1).before, config)
+        stats = assign_advantages(groups, rewards, config, divergence=divergence, beta=config.kl.beta)
+        batch = batch.with_advantages(stats.advantages)
+    update(model, optimizer, batch, config, coefficients(start_state(config), config))
     return optimizer.gradients
+
+
+def reference_log_probs(batch: Batch) -> torch.Tensor:
+    """Log-probs around -3.5, which is about 1 / 32 each; what stands at masked places would overflow an exp."""
+    noise = torch.rand(batch.response_ids.shape, generator=torch.Generator().manual_seed(5))
+    return torch.where(batch.response_mask, noise - 4.0, 500.0)
 
 
 LOSS_SETTINGS = [
@@ -48,6 +85,10 @@ LOSS_SETTINGS = [
     {"grpo.loss_type": "reinforce_with_baseline", "grpo.baseline": "leave_one_out"},
     {"grpo.scale": "batch_std", "grpo.std": "population"},
     {"grpo.importance_correction": "token_truncate", "grpo.importance_cap": 1.1},
+    {"kl.beta": 0.3},
+    {"kl.beta": 0.3, "kl.placement": "reward", "kl.estimator": "k1"},
+    {"entropy.bonus": 0.2},
+    {"truncation.completions": "mask"},
 ]
 
 
@@ -83,8 +124,8 @@ def test_off_policy_the_settings_of_the_ratio_reach_the_loss(model, groups, rewa
         model.load_state_dict(start)
         config = parse_config(BASE | {"epochs_per_rollout_batch": 2} | settings)
         optimizer = Moving(model)
-        update = update_policy(model, optimizer, make_batch(groups, rewards, config), config, step=1)
-        return optimizer.gradients[1], update.metrics
+        metrics = update(model, optimizer, make_batch(groups, rewards, config), config)
+        return optimizer.gradients[1], metrics
 
     plain, _ = second_gradient()
     other, metrics = second_gradient(**losses)
@@ -116,6 +157,128 @@ def test_the_gradient_equals_autograd_on_the_written_out_loss(model, groups, rew
     assert float((actual - expected).norm() / expected.norm()) < 1e-5
 
 
+@pytest.mark.parametrize("estimator", ["k1", "k2", "k3"])
+def test_kl_term_and_entropy_bonus_have_the_gradient_of_the_written_out_objective(model, groups, rewards, estimator):
+    settings = {"grpo.aggregation": "token", "kl.beta": 0.3, "kl.estimator": estimator, "entropy.bonus": 0.2}
+    config = parse_config(BASE | settings)
+    batch = make_batch(groups, rewards, config)
+    scores = score_tokens(model, batch, temperature=1.0, entropy_graph=True)
+    mask = batch.response_mask
+    reference = torch.where(mask, reference_log_probs(batch), 0.0)
+    d = torch.where(mask, reference - scores.log_probs, 0.0)
+    kl = {"k1": -d, "k2": d * d / 2, "k3": d.exp() - d - 1}[estimator]
+    per_token = -batch.advantages[:, None] * scores.log_probs + 0.3 * kl - 0.2 * scores.entropy
+    model.zero_grad()
+    (per_token[mask].sum() / mask.sum()).backward()
+    expected = torch.cat([parameter.grad.flatten() for parameter in model.parameters()]).clone()
+    model.zero_grad()
+    (actual,) = gradients(model, groups, rewards, **settings)
+    assert float((actual - expected).norm() / expected.norm()) < 1e-5
+
+
+def test_under_a_kl_term_flat_groups_are_pulled_as_well(model, groups, rewards):
+    flat = [[replace(reward, value=1.0) for reward in members] for members in rewards]
+    (pulled,) = gradients(model, groups, flat, **{"kl.beta": 0.3})
+    (measured,) = gradients(model, groups, flat, **{"kl.measure": True})
+    assert float(pulled.norm()) > 1e-3
+    assert float(measured.abs().max()) == 0.0
+
+
+def test_in_the_reward_a_completion_further_from_the_reference_is_worth_less(model, groups, rewards):
+    config = parse_config(BASE | {"kl.beta": 0.1, "kl.placement": "reward", "grpo.scale": "none"})
+    divergence = np.array([4.0, 0.0, 2.0, 2.0, 1.0, 1.0, 1.0, 1.0], np.float32)
+    stats = assign_advantages(groups, rewards, config, divergence=divergence, beta=0.1)
+    # Rewards 1 0 0 1 with mean 1/2; divergences 4 0 2 2 with mean 2, at 0.1 per nat.
+    assert stats.advantages[0].tolist() == pytest.approx([0.5 - 0.2, -0.5 + 0.2, -0.5, 0.5])
+    assert stats.advantages[1].tolist() == pytest.approx([-0.25, -0.25, 0.75, -0.25])
+
+
+@pytest.mark.parametrize(("completions", "mean"), [("mask", 0.5), ("exclude", 2 / 3)])
+def test_a_cut_completion_leaves_loss_and_denominators_and_if_asked_the_statistics(
+    model, groups, rewards, completions, mean
+):
+    """The first group is right, wrong, wrong, right; its 9-token wrong answer was cut off."""
+    members = list(groups[0].completions)
+    members[1] = replace(members[1], finish_reason="length")
+    cut = [replace(groups[0], completions=tuple(members)), groups[1]]
+    settings = {"truncation.completions": completions, "grpo.aggregation": "token", "grpo.scale": "none"}
+    config = parse_config(BASE | settings)
+    batch = make_batch(cut, rewards, config)
+    assert batch.advantages[0] == pytest.approx(1 - mean)
+    assert batch.loss_mask[1].sum() == 0
+    assert batch.response_mask[1].sum() == 9
+    metrics = update(model, FrozenOptimizer(model), batch, config)
+    tokens = 3 + 1 + 5 + 2 + 7 + 4 + 6
+    in_loss = torch.tensor([1, 0, 1, 1, 1, 1, 1, 1])
+    weighted = in_loss * batch.advantages * batch.response_lengths
+    assert metrics["loss"] == pytest.approx(float(-weighted.sum() / tokens), abs=1e-5)
+
+
+def test_a_stop_between_two_optimizer_steps_is_resumed_to_the_same_weights(model, groups, rewards):
+    config = parse_config(BASE | {"grpo.epochs_per_rollout_batch": 2, "grpo.train_batch_size": 4})
+    start = {name: value.clone() for name, value in model.state_dict().items()}
+
+    def trained(stop_at: int | None):
+        """Weights after the step, stopped before its micro-batch `stop_at` and then gone on with."""
+        model.load_state_dict(start)
+        optimizer = OptimizerStep(model, torch.optim.AdamW(model.parameters(), lr=0.01), 1.0, 5)
+        batch = make_batch(groups, rewards, config)
+        progress = begin_update(model, batch, config, step=1)
+        asked = itertools.count(1)
+
+        def go(stop):
+            return update_policy(
+                model,
+                optimizer,
+                batch,
+                config,
+                step=1,
+                progress=progress,
+                coefficients=NOTHING_ELSE,
+                stop=stop,
+            )
+
+        if stop_at is not None:
+            assert not go(lambda: next(asked) == stop_at)
+            assert len(progress.tallies) == stop_at - 1
+        assert go(lambda: False)
+        return torch.cat([parameter.detach().flatten() for parameter in model.parameters()])
+
+    whole = trained(None)
+    assert all(torch.equal(trained(stop_at), whole) for stop_at in (1, 2, 4))
+
+
+def test_the_entropy_of_a_share_of_the_rows_is_that_of_all_where_it_is_there(model, groups, rewards):
+    def before(share):
+        config = parse_config(BASE | {"logging.entropy_share": share})
+        batch = make_batch(groups, rewards, config)
+        progress = begin_update(model, batch, config, step=1)
+        update_policy(
+            model,
+            FrozenOptimizer(model),
+            batch,
+            config,
+            step=1,
+            progress=progress,
+            coefficients=NOTHING_ELSE,
+            stop=lambda: False,
+        )
+        entropy = [
+            row[: int(length)] for row, length in zip(progress.before.entropy, batch.response_lengths, strict=True)
+        ]
+        return entropy, update_metrics(batch, progress, config, NOTHING_ELSE)
+
+    everything, metrics = before(1.0)
+    half, sampled = before(0.5)
+    there = [row for row in range(8) if not half[row].isnan().any()]
+    assert len(there) == 4
+    assert all(torch.allclose(half[row], everything[row], atol=1e-6) for row in there)
+    assert sampled["entropy"] == pytest.approx(float(torch.cat([everything[row] for row in there]).mean()), abs=1e-5)
+    assert metrics["entropy"] != sampled["entropy"]
+    _, nothing = before(0.0)
+    assert "entropy" not in nothing
+
+
 def test_a_completion_without_a_reward_leaves_loss_and_denominators(model, groups, rewards):
     """Not graded = not there: the gradient is that of the three other completions under "token"."""
     missing = replace(rewards[0][1], value=None, verdict="not_graded")
@@ -126,21 +289,21 @@ def test_a_completion_without_a_reward_leaves_loss_and_denominators(model, group
     assert batch.loss_mask[1].sum() == 0
     assert batch.response_mask[1].sum() == 9
     optimizer = FrozenOptimizer(model)
-    update = update_policy(model, optimizer, batch, config, step=1)
+    metrics = update(model, optimizer, batch, config)
     tokens = 3 + 1 + 5 + 2 + 7 + 4 + 6
     weighted = batch.advantages * batch.response_lengths
-    assert update.metrics["loss"] == pytest.approx(float(-weighted.sum() / tokens), abs=1e-5)
+    assert metrics["loss"] == pytest.approx(float(-weighted.sum() / tokens), abs=1e-5)
 
 
 def test_a_batch_of_flat_groups_has_no_gradient_and_no_ratio(model, groups, rewards):
     flat = [[replace(reward, value=1.0) for reward in members] for members in rewards]
     config = parse_config(BASE)
     optimizer = FrozenOptimizer(model)
-    update = update_policy(model, optimizer, make_batch(groups, flat, config), config, step=1)
+    metrics = update(model, optimizer, make_batch(groups, flat, config), config)
     assert float(optimizer.gradients[0].abs().max()) == 0.0
-    assert update.metrics["loss"] == 0.0
-    assert "ratio/mean" not in update.metrics
-    assert update.metrics["entropy"] > 1.0
+    assert metrics["loss"] == 0.0
+    assert "ratio/mean" not in metrics
+    assert metrics["entropy"] > 1.0
 
 
 def test_off_policy_updates_take_every_row_once_per_epoch(model, groups, rewards):
@@ -156,10 +319,10 @@ def test_the_second_optimizer_step_is_clipped_once_the_policy_has_moved(model, g
     }
     config = parse_config(settings)
     optimizer = OptimizerStep(model, torch.optim.AdamW(model.parameters(), lr=0.05), 1.0, 5)
-    update = update_policy(model, optimizer, make_batch(groups, rewards, config), config, step=1)
-    assert update.metrics["updates/optimizer_steps"] == 4
-    assert update.metrics["clip_ratio/region_mean"] > 0.05
-    assert update.metrics["ratio/mean"] != pytest.approx(1.0, abs=1e-4)
+    metrics = update(model, optimizer, make_batch(groups, rewards, config), config)
+    assert metrics["updates/optimizer_steps"] == 4
+    assert metrics["clip_ratio/region_mean"] > 0.05
+    assert metrics["ratio/mean"] != pytest.approx(1.0, abs=1e-4)
 
 
 def test_a_sampler_that_overrates_its_tokens_is_corrected_for(model, groups, rewards):
@@ -171,8 +334,8 @@ def test_a_sampler_that_overrates_its_tokens_is_corrected_for(model, groups, rew
     def gradient(**settings):
         config = parse_config(BASE | settings)
         optimizer = FrozenOptimizer(model)
-        update = update_policy(model, optimizer, batch, config, step=1)
-        return optimizer.gradients[0], update.metrics
+        metrics = update(model, optimizer, batch, config)
+        return optimizer.gradients[0], metrics
 
     plain, metrics = gradient()
     assert metrics["sampling/importance_sampling_ratio/mean"] == pytest.approx(2.0, abs=1e-4)

@@ -3,7 +3,7 @@
 from engine.config.sections.algorithm import EntropyConfig, GrpoConfig, KlConfig
 from engine.config.sections.model import LoraConfig, ModelConfig
 from engine.config.sections.optimizer import OptimizerConfig
-from engine.config.sections.rollout import RolloutConfig, TruncationConfig
+from engine.config.sections.rollout import RolloutConfig, TruncatedCompletions, TruncationConfig
 from engine.config.sections.section import Section, about
 from engine.config.sections.task import PromptConfig, TaskConfig
 from engine.config.sections.upkeep import CheckpointConfig, EvaluationConfig, LoggingConfig, StoppingConfig
@@ -23,6 +23,7 @@ __all__ = [
     "Section",
     "StoppingConfig",
     "TaskConfig",
+    "TruncatedCompletions",
     "TruncationConfig",
     "about",
 ]

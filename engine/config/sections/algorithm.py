@@ -130,7 +130,7 @@ class KlConfig(Section):
         0.1,
         "How fast the controller moves: beta changes by this times the relative error (at most 20 %) per step.",
         gt=0.0,
-        le=5.0,
+        le=4.0,
     )
     reference: KlReference = about(
         "start", "The start weights, their exponential moving average, or a copy renewed now and then."
