@@ -31,6 +31,7 @@ class Case(NamedTuple):
     dual_clip: float | None = None
     low: float = 0.2
     high: float = 0.28
+    beta: float = 0.0
     micro_batches: int = 1
 
     @property
@@ -38,7 +39,9 @@ class Case(NamedTuple):
         """The fields in words."""
         words = [self.loss_type, self.aggregation]
         words += ["sequence ratio"] if self.level == "sequence" else []
-        return ", ".join([*words, *([f"dual_clip {self.dual_clip:g}"] if self.dual_clip else [])])
+        words += [f"dual_clip {self.dual_clip:g}"] if self.dual_clip else []
+        words += [f"k3 at {self.beta:g}"] if self.beta else []
+        return ", ".join(words)
 
 
 def cases() -> Iterator[Case]:
@@ -48,7 +51,7 @@ def cases() -> Iterator[Case]:
         loss_type = "cispo" if theirs == "cispo" else "grpo_clip"
         base = Case(theirs, loss_type, aggregation)
         # A sequence's ratio is a mean over tokens: only a narrow clip acts on it.
-        variants = [base, base._replace(level="sequence", low=0.02, high=0.03)]
+        variants = [base, base._replace(level="sequence", low=0.02, high=0.03), base._replace(beta=0.04)]
         if theirs != "cispo":
             variants.append(base._replace(dual_clip=1.5))
         for variant in variants:
@@ -63,6 +66,7 @@ class Tensors(NamedTuple):
     old_log_probs: Any
     mask: Any
     advantages: Any
+    ref_log_probs: Any
 
 
 def tensors(seed: int) -> Tensors:
@@ -75,7 +79,8 @@ def tensors(seed: int) -> Tensors:
     lengths = torch.randint(1, TOKENS + 1, (ROWS,), generator=random)
     advantages = torch.randn(ROWS, generator=random)
     advantages[3] = 0.0
-    return Tensors(log_probs, old, torch.arange(TOKENS)[None, :] < lengths[:, None], advantages)
+    reference = old + 0.5 * torch.randn(ROWS, TOKENS, generator=random)
+    return Tensors(log_probs, old, torch.arange(TOKENS)[None, :] < lengths[:, None], advantages, reference)
 
 
 def their_loss(case: Case, given: Tensors) -> tuple[float, Any]:
@@ -96,6 +101,7 @@ def their_loss(case: Case, given: Tensors) -> tuple[float, Any]:
                 "completion_mask": given.mask[rows].long(),
                 "advantages": given.advantages[rows],
                 "old_per_token_logps": given.old_log_probs[rows],
+                "ref_per_token_logps": given.ref_log_probs[rows],
                 "num_items_in_batch": given.mask.sum(),
             },
         )
@@ -119,7 +125,7 @@ def _trainer(case: Case, log_probs: Any) -> Any:
         epsilon_low=case.low,
         # TRL's cispo takes the cap itself where the other losses take its distance from 1.
         epsilon_high=1 + case.high if case.theirs == "cispo" else case.high,
-        beta=0.0,
+        beta=case.beta,
         top_entropy_quantile=1.0,
         off_policy_mask_threshold=None,
         aux_loss_enabled=False,
@@ -128,7 +134,9 @@ def _trainer(case: Case, log_probs: Any) -> Any:
         max_completion_length=TOKENS,
         current_gradient_accumulation_steps=case.micro_batches,
         model=SimpleNamespace(training=True),
-        args=SimpleNamespace(delta=case.dual_clip, steps_per_generation=case.micro_batches),
+        args=SimpleNamespace(
+            delta=case.dual_clip, steps_per_generation=case.micro_batches, use_bias_correction_kl=False
+        ),
         accelerator=SimpleNamespace(num_processes=1, gather=same, reduce=same, sync_gradients=True),
         _metrics=defaultdict(lambda: defaultdict(list)),
     )
@@ -139,6 +147,7 @@ def our_loss(case: Case, given: Tensors) -> tuple[float, Any, float]:
     import torch
 
     from engine.grpo.aggregation import aggregate, aggregation_totals, aggregation_weights
+    from engine.grpo.kl import kl_estimate
     from engine.grpo.loss import LOSSES
 
     log_probs = given.log_probs.clone().requires_grad_()
@@ -161,7 +170,8 @@ def our_loss(case: Case, given: Tensors) -> tuple[float, Any, float]:
             totals=totals,
             constant=TOKENS,
         )
-        loss = aggregate(result.loss, weights)
+        kl = kl_estimate(log_probs[rows], given.ref_log_probs[rows], "k3", mask=given.mask[rows])
+        loss = aggregate(result.loss + case.beta * kl, weights)
         loss.backward()
         total += float(loss.detach())
         decided = (result.clipped_low | result.clipped_high | result.clipped_dual) & given.mask[rows]
