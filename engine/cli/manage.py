@@ -1,9 +1,11 @@
 """Commands that change something: `launch`, `stop`, `resume`, `fork`, `archive`."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, Any
 
 import typer
+from rich.console import RenderableType
+from rich.table import Table
 
 from engine.cli.options import JsonOption, NameOption, RunArgument, SetOption, WaitOption
 from engine.cli.output import INTERRUPTED, NOT_SUCCEEDED, Output, output
@@ -17,6 +19,8 @@ from engine.store import queue, reads
 from engine.store.database import Database, open_database
 from engine.store.records import Run
 
+ResultOf = Callable[[Database, Sequence[Run]], tuple[Any, RenderableType]]
+
 
 def launch(
     preset: Annotated[str, typer.Argument(help="Name of a preset, or the path of a .yaml file.", show_default=False)],
@@ -29,14 +33,14 @@ def launch(
 ) -> None:
     """Queue runs of a preset, each field changeable with --set."""
     with output(json) as out:
-        changes = _changes(set_)
+        changes = parse_changes(set_)
         presets = [load_preset(preset, {**changes, **seed_of}) for seed_of in _seed_changes(changes, seeds, seed)]
         db = open_database()
         run_ids = [
             queue.enqueue(db, each.config, name=_name(name or each.name, each.config, seeds), preset=each.name)
             for each in presets
         ]
-        _finish(db, out, run_ids, wait=wait)
+        finish(db, out, run_ids, wait=wait)
 
 
 def stop(run: RunArgument, json: JsonOption = False) -> None:
@@ -54,7 +58,7 @@ def resume(run: RunArgument, wait: WaitOption = False, json: JsonOption = False)
         db = open_database()
         run_id = reads.find_run(db, run).run_id
         queue.requeue(db, run_id)
-        _finish(db, out, [run_id], wait=wait)
+        finish(db, out, [run_id], wait=wait)
 
 
 def fork(
@@ -68,12 +72,12 @@ def fork(
     with output(json) as out:
         db = open_database()
         parent, step = _parent(db, run_at_step)
-        config = parse_config(merge(nest(parent.config), nest(_changes(set_))))
+        config = parse_config(merge(nest(parent.config), nest(parse_changes(set_))))
         _check_fork(parent, step, config)
         run_id = queue.enqueue(
             db, config, name=name or f"{parent.name}@{step}", preset=parent.preset, parent=(parent.run_id, step)
         )
-        _finish(db, out, [run_id], wait=wait)
+        finish(db, out, [run_id], wait=wait)
 
 
 def archive(
@@ -89,7 +93,8 @@ def archive(
         _show_one(db, out, run_id)
 
 
-def _changes(assignments: Sequence[str] | None) -> dict[str, Any]:
+def parse_changes(assignments: Sequence[str] | None) -> dict[str, Any]:
+    """Return the fields given with --set and their values; every fault is named at once."""
     problems: list[FieldProblem] = []
     changes: dict[str, Any] = {}
     for text in assignments or ():
@@ -132,10 +137,12 @@ def _check_fork(parent: Run, step: int, config: RunConfig) -> None:
     if config.grpo.steps <= step:
         message = f"steps={config.grpo.steps} leaves nothing to do from step {step} on; --set steps={2 * step} or more"
         problems.append(FieldProblem("grpo.steps", message))
-    if config.model.name != parent.run_config().model.name:
-        old, new = diff(parent.run_config(), config)["model.name"]
-        message = f"model.name={new} does not fit the checkpoint, which is of {old}; launch a new run instead"
-        problems.append(FieldProblem("model.name", message))
+    changed = diff(parent.run_config(), config)
+    for path in ("model.name", "lora.rank", "lora.alpha"):
+        if path in changed:
+            old, new = (value if value is not None else "empty" for value in changed[path])
+            message = f"{path}={new} does not fit the checkpoint, which is of {path}={old}; launch a new run instead"
+            problems.append(FieldProblem(path, message))
     if problems:
         raise ConfigError(problems)
 
@@ -145,11 +152,16 @@ def _show_one(db: Database, out: Output, run_id: str) -> None:
     out.result(summarize(db, run), run_table([run]))
 
 
-def _finish(db: Database, out: Output, run_ids: Sequence[str], *, wait: bool) -> None:
-    """Wait if asked to, and give the list of runs; exit 1 if one that was waited for did not succeed."""
+def list_of(db: Database, runs: Sequence[Run]) -> tuple[list[dict[str, Any]], Table]:
+    """Return runs one by one, as JSON has them and as they are shown."""
+    return [summarize(db, run) for run in runs], run_table(runs)
+
+
+def finish(db: Database, out: Output, run_ids: Sequence[str], *, wait: bool, result: ResultOf = list_of) -> None:
+    """Wait if asked to, and give the result of the runs; exit 1 if one that was waited for did not succeed."""
     interrupted = wait and not wait_for(db, run_ids, out)
     runs = [reads.find_run(db, run_id) for run_id in run_ids]
-    out.result([summarize(db, run) for run in runs], run_table(runs))
+    out.result(*result(db, runs))
     if interrupted:
         raise typer.Exit(INTERRUPTED)
     if wait and any(run.status != "succeeded" for run in runs):

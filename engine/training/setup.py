@@ -7,6 +7,8 @@ import torch
 
 from engine.config import RunConfig
 from engine.errors import CheckpointError
+from engine.policy.adapter import add_lora, has_adapter, load_adapter
+from engine.policy.gradient_checkpointing import enable_gradient_checkpointing
 from engine.policy.policy import Policy, load_policy
 from engine.policy.reference import ReferencePolicy
 from engine.rewards.scoring import check_gold
@@ -55,7 +57,7 @@ def set_up(config: RunConfig, *, threads: int, start: StartPoint | None) -> Setu
 
     Raises:
         TaskError: if the task cannot give enough problems, or a gold answer is unreadable.
-        PolicyError: if the model cannot be loaded.
+        PolicyError: if the model cannot be loaded, or lacks what the config asks of it.
         CheckpointError: if `start` is not a complete checkpoint.
     """
     torch.set_num_threads(threads)
@@ -65,9 +67,10 @@ def set_up(config: RunConfig, *, threads: int, start: StartPoint | None) -> Setu
     check_gold([*held_out, *task.train_batch(1, config.prompts_per_step, seed=config.seed)])
     if start is not None and not is_complete(start.path):
         raise CheckpointError(f"checkpoint={start.path} is missing or unfinished; start from another step")
-    source = config.model.name if start is None else str(start.path)
-    policy = load_policy(source, dtype=config.model.dtype, device=config.model.device)
+    policy = _policy(config, start)
     check_output_layer(policy.model)
+    if config.model.gradient_checkpointing:
+        enable_gradient_checkpointing(policy.model)
     optimizer = OptimizerStep(
         policy.model,
         make_optimizer(policy.model, config.optimizer),
@@ -106,3 +109,20 @@ def set_up(config: RunConfig, *, threads: int, start: StartPoint | None) -> Setu
         reference=reference,
         in_hand=in_hand,
     )
+
+
+def _policy(config: RunConfig, start: StartPoint | None) -> Policy:
+    """Return the model with its adapter, if it has one, and the weights of `start`."""
+    rank, options = config.lora.rank, {"dtype": config.model.dtype, "device": config.model.device}
+    if start is not None and has_adapter(start.path) != (rank is not None):
+        raise CheckpointError(
+            f"lora.rank={rank or 'empty'}, but checkpoint={start.path} "
+            f"{'is that of an adapter' if has_adapter(start.path) else 'has no adapter'}; "
+            "go on with the parent's lora.rank, or launch a new run"
+        )
+    if rank is None:
+        return load_policy(config.model.name if start is None else str(start.path), **options)
+    policy = add_lora(load_policy(config.model.name, **options), rank, config.lora.alpha, seed=config.seed)
+    if start is not None:
+        load_adapter(policy, start.path)
+    return policy

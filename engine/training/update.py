@@ -13,6 +13,7 @@ from engine.grpo.importance import ImportanceWeights, importance_weights
 from engine.grpo.kl import kl_estimate
 from engine.grpo.log_probs import TokenScores
 from engine.grpo.loss import LOSSES
+from engine.policy.gradient_checkpointing import checkpointing_layers
 from engine.training.batch import Batch
 from engine.training.forward import score_tokens
 from engine.training.optimizer import OptimizerStep
@@ -53,7 +54,8 @@ def update_policy(
         idle = torch.nonzero(~_teaching(batch, coefficients).cpu())[:, 0]
         score_rows(progress.before, model, batch, idle, config, step=step)
     for minibatch in list(_minibatches(config, step))[len(progress.tallies) :]:
-        tally = _accumulate_gradients(model, batch, minibatch, config, progress.before, coefficients, step, stop)
+        with checkpointing_layers(model):
+            tally = _accumulate_gradients(model, batch, minibatch, config, progress.before, coefficients, step, stop)
         if tally is None:
             optimizer.drop_gradients()
             return False

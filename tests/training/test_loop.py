@@ -6,6 +6,7 @@ import pytest
 from safetensors.torch import load_file
 
 from engine.config import parse_config
+from engine.errors import CheckpointError
 from engine.metrics import METRICS
 from engine.presets import load_preset
 from engine.training.checkpoint import latest_checkpoint, step_of
@@ -343,3 +344,44 @@ def test_a_fork_begins_with_a_divergence_of_0_from_its_own_start(tmp_path):
     child, _ = run(tmp_path / "child", start=StartPoint(path, 6, fork=True), **settings | {"grpo.steps": 8})
     assert child.steps[0].metrics["kl"] == pytest.approx(0.0, abs=1e-9)
     assert child.steps[1].metrics["kl"] > 1e-6
+
+
+LORA = {"lora.rank": 4, "optimizer.learning_rate": 1e-3, "kl.beta": 0.01}
+
+
+def test_an_adapter_is_trained_beside_frozen_weights_and_resumed_to_the_bit(tmp_path):
+    whole, _ = run(tmp_path / "whole", **LORA)
+    first, _ = run(tmp_path / "cut", stop=StopAt(3), **LORA)
+    path = latest_checkpoint(tmp_path / "cut" / "checkpoints")
+    assert path is not None
+    assert not (path / "model.safetensors").exists()
+    rest, outcome = run(tmp_path / "cut", start=StartPoint(path, step_of(path)), **LORA)
+    assert outcome == Outcome("succeeded", 6)
+    assert first.numbers() + rest.numbers() == whole.numbers()
+    assert whole.steps[0].metrics["grad_norm"] > 0
+    assert whole.steps[-1].metrics["kl"] > 1e-6
+    assert all(record.metrics["sampling/sampling_logp_difference/max"] < 1e-3 for record in whole.steps)
+
+
+def test_a_checkpoint_with_an_adapter_is_not_gone_on_with_without_one(tmp_path):
+    run(tmp_path, **LORA | {"grpo.steps": 2})
+    path = latest_checkpoint(tmp_path / "checkpoints")
+    assert path is not None
+    with pytest.raises(CheckpointError, match=r"lora\.rank=empty, but .* is that of an adapter"):
+        run(tmp_path / "child", start=StartPoint(path, 2, fork=True))
+
+
+def test_gradient_checkpointing_changes_no_number(tmp_path):
+    plain, _ = run(tmp_path / "plain", **{"grpo.steps": 3})
+    checkpointed, _ = run(tmp_path / "checkpointed", **{"grpo.steps": 3, "model.gradient_checkpointing": True})
+    assert checkpointed.numbers() == plain.numbers()
+
+
+def test_the_size_of_a_chunk_of_logits_changes_rounding_alone(tmp_path):
+    """1 MiB holds the logits of 939 tokens of 279 each, and 128 completions have more."""
+    settings = {"grpo.steps": 1, "rollout.rollout_batch_size": 128}
+    whole, _ = run(tmp_path / "whole", **settings)
+    chunked, _ = run(tmp_path / "chunked", **settings, **{"model.logits_memory": 1})
+    assert 128 * whole.steps[0].metrics["completions/mean_length"] > 939
+    assert chunked.steps[0].metrics["grad_norm"] == pytest.approx(whole.steps[0].metrics["grad_norm"], rel=1e-5)
+    assert chunked.steps[0].metrics["entropy"] == pytest.approx(whole.steps[0].metrics["entropy"], rel=1e-5)
