@@ -5,10 +5,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from engine.config import RunConfig, merge, nest, parse_config
 from engine.errors import ConfigError, FieldProblem
+from engine.presets.document import document_names, read_document
 
 FOLDER = Path(__file__).parent
 
@@ -25,8 +24,7 @@ class Preset:
 
 def preset_names(folder: Path = FOLDER) -> tuple[str, ...]:
     """Return the names of all presets, `quick-start` first."""
-    names = sorted(path.stem for path in folder.glob("*.yaml"))
-    return tuple(sorted(names, key=lambda name: name != "quick-start"))
+    return document_names(folder)
 
 
 def load_preset(name_or_path: str, overrides: Mapping[str, Any] | None = None, *, folder: Path = FOLDER) -> Preset:
@@ -35,7 +33,7 @@ def load_preset(name_or_path: str, overrides: Mapping[str, Any] | None = None, *
     Raises:
         ConfigError: if there is no such preset, `extends` runs in a circle, or the result is not valid.
     """
-    document = _document(name_or_path, folder)
+    document = read_document("preset", name_or_path, folder)
     tree = _tree(name_or_path, folder, seen=())
     config = parse_config(merge(tree, nest(overrides or {})))
     return Preset(
@@ -49,22 +47,7 @@ def load_preset(name_or_path: str, overrides: Mapping[str, Any] | None = None, *
 def _tree(name: str, folder: Path, seen: tuple[str, ...]) -> dict[str, Any]:
     if name in seen:
         raise ConfigError([FieldProblem("extends", f"extends={name} runs in a circle: {' → '.join((*seen, name))}")])
-    document = _document(name, folder)
+    document = read_document("preset", name, folder)
     own = nest({key: value for key, value in document.items() if key not in ("extends", "about")})
     parent = document.get("extends")
     return merge(_tree(str(parent), folder, (*seen, name)), own) if parent else own
-
-
-def _document(name: str, folder: Path) -> dict[str, Any]:
-    path = Path(name) if name.endswith((".yaml", ".yml")) else folder / f"{name}.yaml"
-    try:
-        document = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        known = ", ".join(preset_names(folder))
-        message = f"preset={name} does not exist; use one of {known}, or the path of a .yaml file"
-        raise ConfigError([FieldProblem("preset", message)]) from None
-    except yaml.YAMLError as error:
-        raise ConfigError([FieldProblem("preset", f"preset={name} is not readable as YAML: {error}")]) from None
-    if not isinstance(document, dict):
-        raise ConfigError([FieldProblem("preset", f"preset={name} must be a mapping of sections")])
-    return document
