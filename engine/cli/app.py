@@ -5,6 +5,7 @@ import typer
 from engine.cli.doctor import doctor
 from engine.cli.inspect import ls, show
 from engine.cli.manage import archive, fork, launch, resume, stop
+from engine.cli.suite import suite
 
 app = typer.Typer(
     name="grpo-lab",
@@ -14,5 +15,5 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-for command in (launch, ls, show, stop, resume, fork, archive, doctor):
+for command in (launch, suite, ls, show, stop, resume, fork, archive, doctor):
     app.command()(command)

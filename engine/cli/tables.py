@@ -53,6 +53,34 @@ def facts_table(summary: dict[str, Any]) -> Table:
     return table
 
 
+def arm_table(comparison: dict[str, Any]) -> Table:
+    """Return one line per arm of a suite; below three succeeded runs in each the table calls itself preliminary."""
+    title = Text(plain(f"{comparison['suite']}: {comparison['question']}"), style="bold")
+    table = Table(box=None, pad_edge=False, header_style="bold", title=title, title_justify="left")
+    table.add_column("arm", overflow="fold")
+    table.add_column("n", justify="right", no_wrap=True)
+    table.add_column("final accuracy by seed")
+    for column in ("mean", "difference", "time"):
+        table.add_column(column, justify="right", no_wrap=True)
+    fewest = math.inf
+    for arm in comparison["arms"]:
+        is_baseline, difference = arm["arm"] == comparison["baseline"], arm["difference"]
+        succeeded = sum(run["status"] == "succeeded" for run in arm["runs"])
+        fewest = min(fewest, succeeded)
+        table.add_row(
+            Text(plain(arm["arm"]) + (" (baseline)" if is_baseline else "")),
+            f"{succeeded} of {len(arm['runs'])}",
+            " ".join(percent(accuracy) for accuracy in arm["final_accuracies"]),
+            percent(arm["mean"]),
+            "–" if difference is None or is_baseline else f"{100 * difference:+.1f} pp",
+            duration(sum(run["seconds"] for run in arm["runs"])),
+        )
+    if fewest < 3:
+        table.caption = "preliminary: fewer than 3 runs of an arm have succeeded"
+        table.caption_justify = "left"
+    return table
+
+
 def percent(share: float | None) -> str:
     """Return a share as a percentage, a dash where there is none."""
     return "–" if share is None or math.isnan(share) else f"{share:.1%}"
