@@ -57,6 +57,12 @@ METRICS: dict[str, Metric] = _table(
         "Mean k3 estimate of KL(policy || reference) over the sampled tokens, before the update; whatever "
         "kl.estimator is, so that runs compare.",
     ),
+    (
+        "kl/update",
+        "KL in the update",
+        "nats/token",
+        "The same at the step's last optimizer step, over its tokens with a gradient: what the controller goes by.",
+    ),
     ("kl/beta", "KL weight", "", "Weight of the KL term in the step; moved by the controller where there is a target."),
     ("loss", "Loss", "", "Value of the loss that was differentiated, mean over the step's optimizer steps."),
     ("grad_norm", "Gradient norm", "", "Norm of the gradient before clipping, mean over the step's optimizer steps."),

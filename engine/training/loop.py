@@ -90,7 +90,7 @@ def train(
         measured = update_metrics(batch, progress, config, used)
         if config.kl.beta > 0:
             measured["kl/beta"] = state.beta
-        state = with_controllers_moved(state, config, kl=measured.get("kl"), entropy=measured.get("entropy"))
+        state = with_controllers_moved(state, config, kl=measured.get("kl/update"), entropy=measured.get("entropy"))
         state = replace(
             state,
             step=step,

@@ -48,7 +48,10 @@ def coefficients(state: TrainingState, config: RunConfig) -> Coefficients:
 def with_controllers_moved(
     state: TrainingState, config: RunConfig, *, kl: float | None, entropy: float | None
 ) -> TrainingState:
-    """Return the state after a step in which `kl` and `entropy` (nats per token) were measured."""
+    """Return the state after a step in which `kl` and `entropy` (nats per token) were measured.
+
+    `kl` is that of the last optimizer step: where the reference is a copy made at every step, it is the only one above 0.
+    """
     if config.kl.target is not None and kl is not None:
         state = replace(state, beta=adapted_beta(state.beta, kl, target=config.kl.target, gain=config.kl.gain))
     if config.entropy.target is not None and entropy is not None:

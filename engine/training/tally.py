@@ -42,6 +42,9 @@ def step_metrics(tallies: Sequence[Tally], *, dual_clip: bool) -> dict[str, floa
     """Return the metrics of a step: loss and gradient norm as means over its optimizer steps, the rest over tokens."""
     metrics = _pooled(tallies, dual_clip=dual_clip)
     metrics.pop("kl", None)  # the step's own is that of the policy before the update
+    last = _pooled(tallies[-1:], dual_clip=dual_clip)
+    if "kl" in last:
+        metrics["kl/update"] = last["kl"]
     return metrics | {
         "updates/optimizer_steps": float(len(tallies)),
         "updates/skipped": float(sum(tally.skipped for tally in tallies)),

@@ -217,6 +217,15 @@ def test_the_controller_raises_beta_while_the_policy_is_further_away_than_its_ta
     assert beta[1:3] == pytest.approx([0.05 * 0.9, 0.05 * 0.9 * 1.1])
 
 
+def test_against_a_copy_made_at_every_step_the_divergence_is_that_of_the_update_alone(tmp_path):
+    settings = {"kl.beta": 0.05, "kl.reference": "copy", "kl.copy_every": 1, "optimizer.learning_rate": 1e-3}
+    notes, _ = run(tmp_path, **settings | REUSE)
+    for record in notes.steps:
+        assert record.metrics["kl"] == pytest.approx(0.0, abs=1e-9)
+        assert record.updates[0]["kl"] == pytest.approx(0.0, abs=1e-9)
+        assert record.metrics["kl/update"] == record.updates[-1]["kl"] > 1e-6
+
+
 def test_a_kl_term_in_the_reward_is_in_the_stored_advantages(tmp_path):
     settings = {"kl.beta": 0.5, "kl.placement": "reward", "kl.estimator": "k1", "optimizer.learning_rate": 1e-3}
     notes, _ = run(tmp_path, **settings)
