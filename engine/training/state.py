@@ -50,7 +50,7 @@ def with_controllers_moved(
 ) -> TrainingState:
     """Return the state after a step in which `kl` and `entropy` (nats per token) were measured.
 
-    `kl` is that of the last optimizer step: where the reference is a copy made at every step, it is the only one above 0.
+    `kl` is that of the last optimizer step: no other is above 0 where the reference is a copy made at every step.
     """
     if config.kl.target is not None and kl is not None:
         state = replace(state, beta=adapted_beta(state.beta, kl, target=config.kl.target, gain=config.kl.gain))
