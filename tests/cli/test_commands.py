@@ -202,7 +202,7 @@ class TestFork:
         assert document["problems"] == [
             {
                 "path": "model.name",
-                "message": "model.name=gpt does not fit the checkpoint, which is of tiny-math; "
+                "message": "model.name=gpt does not fit the checkpoint, which is of model.name=tiny-math; "
                 "launch a new run instead",
             }
         ]
