@@ -61,12 +61,13 @@ class TestTheSuitesThatComeAlong:
     def test_kl_or_clip_differs_in_clip_and_kl_alone(self):
         clip, *others = load_suite("kl-or-clip").arms
         assert clip.config.optimizer_steps_per_step == 4
-        assert [arm.name for arm in others] == ["no-clip", "fixed-kl", "adaptive-kl"]
+        assert [arm.name for arm in others] == ["no-clip", "fixed-kl", "adaptive-kl", "adaptive-kl-per-step"]
         changed = [{path: new for path, (_, new) in diff(clip.config, arm.config).items()} for arm in others]
         assert [set(fields) for fields in changed] == [
             {"grpo.loss_type"},
             {"grpo.loss_type", "kl.beta"},
             {"grpo.loss_type", "kl.beta", "kl.target", "kl.gain"},
+            {"grpo.loss_type", "kl.beta", "kl.target", "kl.gain", "kl.reference", "kl.copy_every"},
         ]
         assert {fields["grpo.loss_type"] for fields in changed} == {"grpo_no_clip"}
         assert all(arm.config.kl.measure for arm in (clip, *others))
