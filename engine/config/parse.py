@@ -115,6 +115,12 @@ _OTHER_VALUES: Mapping[str, Mapping[str, str]] = {
 }
 
 
+# Where a bound is not the plain end of a scale, why it is there.
+_REASONS: Mapping[str, str] = {
+    "rollout.group_size": "; a group of one has nothing to compare its completion with: every advantage would be 0",
+}
+
+
 def _own_value(path: str | None, value: Any) -> Any:
     """Return our value for another program's value of the same field."""
     known = _OTHER_VALUES.get(path or "", {})
@@ -132,7 +138,7 @@ def _without_idle_switches(tree: dict[str, Any]) -> dict[str, Any]:
 def _problem(detail: Any) -> FieldProblem:
     path = ".".join(str(part) for part in detail["loc"] if not isinstance(part, int))
     message = detail["msg"].removeprefix("Value error, ")
-    rule = message[0].lower() + message[1:]
+    rule = message[0].lower() + message[1:] + _REASONS.get(path, "")
     field = next((field for field in fields() if field.path == path), None)
     way_out = f" ({field.range_text})" if field and field.range_text else ""
     return FieldProblem(path, f"{path}={_show(detail['input'])}: {rule}{way_out}")

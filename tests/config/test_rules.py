@@ -22,8 +22,10 @@ def test_a_rollout_batch_smaller_than_a_group_names_the_one_way_out():
     assert found["rollout.rollout_batch_size"].endswith("; use 8")
 
 
-def test_a_group_of_one_is_refused_with_its_range():
-    assert "2 to 1 024 completions" in messages(group_size=1)["rollout.group_size"]
+def test_a_group_of_one_is_refused_with_the_reason_and_its_range():
+    message = messages(group_size=1)["rollout.group_size"]
+    assert "a group of one has nothing to compare its completion with" in message
+    assert "2 to 1 024 completions" in message
 
 
 def test_a_train_batch_must_divide_the_rollout_batch():
@@ -139,3 +141,64 @@ def test_uncorrected_reuse_is_remarked_on():
 def test_checkpoints_that_no_evaluation_meets_are_remarked_on():
     assert any("cannot be marked as the best" in remark for remark in remarks(parse_config({"checkpoints.every": 25})))
     assert not any("marked as the best" in remark for remark in remarks(RunConfig()))
+
+
+def test_a_kl_target_needs_a_beta_to_start_from():
+    assert "target=0.1 cannot be reached from beta=0" in messages(kl__target=0.1)["kl.target"]
+
+
+def test_a_reference_that_is_never_renewed_is_refused():
+    assert "use at most 20" in messages(kl__beta=0.1, kl__reference="copy", steps=20)["kl.copy_every"]
+
+
+def test_an_entropy_bonus_needs_the_entropy_of_every_completion():
+    assert "set entropy_share=1" in messages(entropy__bonus=0.01, entropy_share=0.5)["logging.entropy_share"]
+
+
+def test_an_overlong_buffer_lies_within_the_length_limit():
+    assert "use at most 47" in messages(overlong_buffer=48)["truncation.overlong_buffer"]
+
+
+def test_dynamic_sampling_without_a_baseline_is_refused():
+    found = messages(dynamic_sampling=True, loss_type="no_baseline")
+    assert "which do teach under baseline=none" in found["rollout.dynamic_sampling"]
+
+
+@pytest.mark.parametrize(
+    ("settings", "name"),
+    [({"top_p": 0.9}, "top_p=0.9"), ({"top_k": 20}, "top_k=20"), ({"min_p": 0.05}, "min_p=0.05")],
+)
+def test_a_sampler_that_cuts_the_distribution_is_said_to_bias_the_ratio(settings, name):
+    found = remarks(parse_config(settings))
+    assert any(remark.startswith(name) and "ratio of policy to sampler is biased" in remark for remark in found)
+    assert any("takes these completions for the policy's own" in remark for remark in found)
+
+
+def test_a_repetition_penalty_is_said_to_bias_the_ratio():
+    found = remarks(parse_config({"repetition_penalty": 1.1}))
+    assert any(remark.startswith("repetition_penalty=1.1") and "biased" in remark for remark in found)
+    assert not any("biased" in remark for remark in remarks(RunConfig()))
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"kl.beta": 0.1, "kl.estimator": "k1"}, "k1 as a term of the loss pulls nowhere"),
+        ({"kl.beta": 0.1, "kl.placement": "reward"}, "only k1 gives that of the KL divergence"),
+        ({"kl.beta": 0.1}, "also acts on flat groups"),
+        ({"kl.estimator": "k2"}, "kl.estimator without effect"),
+        ({"stopping.min_gain": 0.1}, "no effect without patience"),
+        ({"entropy.change": 0.1}, "no effect without entropy.target"),
+        ({"truncation.completions": "mask", "overlong_buffer": 8}, "reaches no cut completion"),
+        ({"dtype": "bfloat16", "learning_rate": 1e-6}, "lost to rounding"),
+    ],
+)
+def test_settings_without_or_with_an_unusual_effect_are_remarked_on(settings, words):
+    assert any(words in remark for remark in remarks(parse_config(settings)))
+    assert not any(words in remark for remark in remarks(RunConfig()))
+
+
+def test_the_words_of_other_programs_for_truncation_and_kl_are_read():
+    config = parse_config({"mask_truncated_completions": True, "kl_loss_coef": 0.001, "kl_loss_type": "low_var_kl"})
+    assert config.truncation.completions == "mask"
+    assert (config.kl.beta, config.kl.estimator) == (0.001, "k3")

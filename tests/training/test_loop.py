@@ -192,6 +192,20 @@ def test_a_stopped_and_resumed_run_equals_one_that_never_stopped(tmp_path, stop,
     assert not list((tmp_path / "cut" / "checkpoints").glob("within-*"))
 
 
+def test_a_step_in_hand_that_cannot_be_kept_is_an_event_and_the_checkpoint_before_it_stays(tmp_path, monkeypatch):
+    def disk_full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("engine.training.checkpoint.save_step_in_hand", disk_full)
+    notes, outcome = run(tmp_path, stop=StopAt(3, asked_within=3), **REUSE)
+    assert outcome == Outcome("stopped", 3)
+    assert notes.events == ["checkpoint_failed"]
+    assert sorted(path.name for path in (tmp_path / "checkpoints").iterdir()) == ["step-000002"]
+    newest = latest_checkpoint(tmp_path / "checkpoints")
+    assert newest is not None
+    assert step_of(newest) == 2
+
+
 @pytest.mark.parametrize("reference", ["start", "ema", "copy"])
 def test_a_resumed_run_keeps_its_reference_policy(tmp_path, reference):
     settings = {"kl.beta": 0.05, "kl.reference": reference, "kl.copy_every": 2, "optimizer.learning_rate": 1e-3}
