@@ -35,9 +35,27 @@ LABELS = {
     "task.name": "Task",
     "optimizer.name": "Optimizer",
     "optimizer.learning_rate": "Learning rate",
+    "lora.rank": "Adapter rank",
+    "rollout.top_p": "Top-p",
+    "rollout.top_k": "Top-k",
+    "rollout.min_p": "Min-p",
+    "rollout.dynamic_sampling_max_draws": "Most draws",
+    "truncation.completions": "Cut completions",
+    "kl.target": "Target KL",
+    "kl.gain": "Controller gain",
+    "kl.ema_decay": "EMA decay",
+    "kl.measure": "Measure at beta 0",
+    "entropy.target": "Target entropy",
+    "entropy.change": "Change per step",
 }
 # Sections whose title is not just their name with a capital.
-TITLES = {"grpo": "GRPO"}
+TITLES = {"grpo": "GRPO", "kl": "KL", "lora": "LoRA"}
+# Where the section's own sentence is too long for one line.
+FOLDS = {
+    "lora": "low-rank adapters beside the weights (needs peft)",
+    "kl": "the pull towards a reference policy",
+    "evaluation": "accuracy on held-out problems",
+}
 
 
 def current_draft() -> Draft:
@@ -134,6 +152,8 @@ def _title(section: str) -> str:
 
 
 def _about(section: str) -> str:
+    if section in FOLDS:
+        return FOLDS[section]
     annotation = RunConfig.model_fields[section].annotation
     sentence = (annotation.__doc__ or "") if annotation else ""
     first = sentence.split(" ", 1)[0]

@@ -48,16 +48,12 @@ def launch_panel(db: Database, draft: Draft) -> None:
         st.markdown("\n".join(f"- {line}" for line in plan_lines(config, first_step)))
         for remark in remarks(config):
             st.caption(f":material/info: {escape_markdown(remark)}")
-    _ways_to_say_it(draft)
 
 
-def _problems(draft: Draft) -> None:
-    st.markdown(f"**Cannot launch yet:** {len(draft.checked.problems)} to correct")
-    problem_lines(problem.message for problem in draft.checked.problems)
-
-
-def _ways_to_say_it(draft: Draft) -> None:
-    assert draft.checked.config
+def ways_to_say_it(draft: Draft) -> None:
+    """Draw what differs, the command and the YAML that start the same runs; nothing while there is no config."""
+    if draft.checked.config is None:
+        return
     changes, terminal, yaml = st.tabs(["Changes", "Command", "YAML"], key="new_run_tabs")
     with changes:
         _changes(draft)
@@ -65,6 +61,11 @@ def _ways_to_say_it(draft: Draft) -> None:
         st.code(command(draft), language="bash")
     with yaml:
         st.code(to_yaml(draft.checked.config), language="yaml", height=420)
+
+
+def _problems(draft: Draft) -> None:
+    st.markdown(f"**Cannot launch yet:** {len(draft.checked.problems)} to correct")
+    problem_lines(problem.message for problem in draft.checked.problems)
 
 
 def _changes(draft: Draft) -> None:

@@ -3,7 +3,8 @@
 import streamlit as st
 
 from dashboard.components.form import common_fields, current_draft, other_sections
-from dashboard.components.launch_panel import launch_panel
+from dashboard.components.launch_panel import launch_panel, ways_to_say_it
+from dashboard.components.memory_card import memory_card
 from dashboard.components.origin import follow_address, origin
 from dashboard.data import store
 
@@ -19,3 +20,5 @@ with left:
     other_sections(draft)
 with right:
     launch_panel(db, draft)
+    memory_card(db, draft)
+    ways_to_say_it(draft)

@@ -1,10 +1,15 @@
 """Whether a run fits a device, and which switches would make it fit."""
 
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from math import isqrt
 from typing import Any, Literal
 
-from engine.config import RunConfig, merge, nest, parse_config
+from pydantic import ValidationError
+
+from engine.config import RunConfig
+from engine.config.rules import check_rules
 from engine.errors import ConfigError
 from engine.planner.memory import PHASES, PROMPT_TOKENS, MemoryPlan, Phase, plan_memory
 from engine.planner.shapes import ModelShape
@@ -72,31 +77,46 @@ def ways_to_fit(
 
 
 def with_field(config: RunConfig, path: str, value: Any) -> RunConfig | None:
-    """Return the config with one field (by dotted path) changed; None where that breaks a rule."""
+    """Return the config with one field of a section (`section.key`) changed; None where that breaks a rule."""
+    section, _, key = path.partition(".")
+    before = getattr(config, section)
     try:
-        return parse_config(merge(config.model_dump(), nest({path: value})))
-    except ConfigError:
+        after = type(before).model_validate({**before.model_dump(), key: value})
+        changed = config.model_copy(update={section: after})
+        check_rules(changed)
+    except (ConfigError, ValidationError):
         return None
+    return changed
 
 
 def _best_value(
     config: RunConfig, shape: ModelShape, device_bytes: int, path: str, values: Sequence[Any], *, prompt_tokens: int
 ) -> Remedy | None:
-    """Return the first of `values` with which the run fits, else the one that saves most; None where none saves."""
+    """Return the mildest of `values` with which the run fits, else the strongest; None where that saves nothing.
+
+    They come from the mildest to the strongest, so that only a few need be tried; those that break a rule are passed
+    over.
+    """
     plan = plan_memory(config, shape, prompt_tokens=prompt_tokens)
     short = _short_phases(plan, device_bytes)
-    best = None
-    for value in values:
+
+    def tried(value: Any) -> Remedy | None:
         changed = with_field(config, path, value)
         if changed is None:
-            continue
+            return None
         after = plan_memory(changed, shape, prompt_tokens=prompt_tokens)
         saves = max((plan.bytes_in(phase) - after.bytes_in(phase) for phase in short), default=0)
-        if saves > (best.saves if best else 0):
-            best = Remedy(path, value, saves, after.peak, fits(after, device_bytes))
-        if best is not None and best.fit == "fits":
-            break
-    return best
+        return Remedy(path, value, saves, after.peak, fits(after, device_bytes))
+
+    def suffices(value: Any) -> bool:
+        remedy = tried(value)
+        return remedy is not None and remedy.fit == "fits"
+
+    strongest = next(filter(None, map(tried, reversed(values))), None)
+    if strongest is None or strongest.saves <= 0:
+        return None
+    mildest = bisect_left(values, True, key=suffices)
+    return strongest if mildest == len(values) else tried(values[mildest])
 
 
 def _short_phases(plan: MemoryPlan, device_bytes: int) -> tuple[Phase, ...]:
@@ -107,8 +127,8 @@ def _candidates(config: RunConfig, short: Sequence[Phase]) -> Iterator[tuple[str
     """Yield fields with the values to try, the mildest first; nothing where no phase is short of memory."""
     if not short:
         return
-    batch, accumulation = config.train_batch_size, config.grpo.gradient_accumulation_steps
-    more = [steps for steps in range(accumulation + 1, batch + 1) if batch % steps == 0]
+    accumulation = config.grpo.gradient_accumulation_steps
+    more = [steps for steps in _divisors(config.train_batch_size) if steps > accumulation]
     yield "grpo.gradient_accumulation_steps", more
     yield "model.gradient_checkpointing", [] if config.model.gradient_checkpointing else [True]
     yield "model.logits_memory", _halved(config.model.logits_memory, SMALLEST_LOGITS_MEMORY)
@@ -128,3 +148,8 @@ def _halved(value: int, least: int) -> list[int]:
     while (value := value // 2) >= least:
         values.append(value)
     return values
+
+
+def _divisors(number: int) -> list[int]:
+    low = [divisor for divisor in range(1, isqrt(number) + 1) if number % divisor == 0]
+    return sorted({*low, *(number // divisor for divisor in low)})

@@ -66,6 +66,21 @@ def test_what_differs_is_shown_beside_the_command_and_the_yaml(db: Database) -> 
     assert "learning_rate: 0.001" in yaml
 
 
+def test_what_a_cut_distribution_means_is_said_beside_the_launch(db: Database) -> None:
+    at = open_page("new_run")
+    assert "renormalised" not in shown(at)
+    field(at, "rollout.top_p").set_value("0.9").run()
+    (said,) = [each.value for each in at.caption if "renormalised" in each.value]
+    assert said.startswith(":material/info: top")
+
+
+def test_every_section_has_a_fold_with_its_title(db: Database) -> None:
+    labels = [each.label for each in open_page("new_run").expander]
+    titles = [label.partition(":")[0] for label in labels]
+    assert {"Model", "LoRA", "Rollout", "Truncation", "GRPO", "KL", "Entropy", "Optimizer"} <= set(titles)
+    assert max(map(len, labels)) < 80, "one line in a narrow window"
+
+
 def test_another_preset_fills_the_form_anew(db: Database) -> None:
     at = open_page("new_run")
     field(at, "grpo.steps").set_value("7").run()

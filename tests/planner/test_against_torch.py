@@ -11,13 +11,15 @@ from torch.autograd.graph import saved_tensors_hooks
 from transformers import LlamaConfig, LlamaForCausalLM, Qwen2Config, Qwen2ForCausalLM, Qwen3Config, Qwen3ForCausalLM
 
 from engine.config import RunConfig, parse_config
-from engine.planner import MemoryPlan, cache_places, plan_memory, shape_of_config
+from engine.planner import MemoryPlan, cache_places, plan_memory, shape_of_config, usual_prompt_tokens
 from engine.policy.adapter import add_lora
 from engine.policy.gradient_checkpointing import checkpointing_layers, enable_gradient_checkpointing
-from engine.policy.policy import Policy, load_policy
+from engine.policy.policy import TINY_MATH, Policy, load_policy, load_tokenizer
 from engine.rollout.cache import growing_cache
 from engine.rollout.protocol import SamplingParams
 from engine.rollout.transformers_engine import TransformersEngine
+from engine.tasks.prompts import load_prompt
+from engine.tasks.task import load_task
 from engine.training.batch import Batch
 from engine.training.forward import score_tokens
 from engine.training.optimizer import make_optimizer
@@ -220,3 +222,13 @@ def test_the_peak_of_a_rollout_lies_within_a_fifth_of_the_plan(
     resident = sum(part.bytes for part in plan.of("rollout") if "update" in part.phases)
     peak = peak_of(lambda: engine.generate(prompts, n=group_size, sampling=sampling, seed=0), tmp_path / "trace.json")
     assert plan.bytes_in("rollout") - resident == pytest.approx(peak, rel=0.2)
+
+
+@pytest.mark.parametrize("prompt", ["r1_zero", "question_only"])
+def test_the_prompts_put_to_tiny_math_are_no_longer_than_they_are_taken_to_be(prompt: str) -> None:
+    longest = {"task.operands_min": 8, "task.operands_max": 8, "task.largest_operand": 999, "prompt.name": prompt}
+    config = parse_config(longest)
+    template, tokenizer = load_prompt(prompt), load_tokenizer(str(TINY_MATH))
+    problems = load_task(config.task).train_batch(1, 50, seed=0)
+    lengths = [len(tokenizer(template.render(problem.question)).input_ids) for problem in problems]
+    assert max(lengths) <= usual_prompt_tokens(config)

@@ -127,3 +127,6 @@ def test_a_large_evaluation_is_cut_to_the_rollout_batch(shape: ModelShape) -> No
 
 def test_a_field_that_breaks_a_rule_gives_no_config() -> None:
     assert with_field(RunConfig(), "grpo.gradient_accumulation_steps", 7) is None
+    assert with_field(RunConfig(), "grpo.gradient_accumulation_steps", 0) is None
+    changed = with_field(RunConfig(), "grpo.gradient_accumulation_steps", 4)
+    assert changed == parse_config({"grpo.gradient_accumulation_steps": 4})
