@@ -22,19 +22,23 @@ CLIP = ("clip_ratio/region_mean", "clip_ratio/low_mean", "clip_ratio/high_mean")
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """One chart: its heading, the metrics it shows, how it is drawn, and what to say about it."""
+    """One chart: its heading, the metrics it shows, how it is drawn, and what to say about it.
+
+    `needs` is a metric without which the chart has no place on the page; "" for those that every run has.
+    """
 
     key: str
     title: str
     names: tuple[str, ...]
     draw: Callable[[pd.DataFrame], go.Figure]
     note: Callable[[RunConfig], str] = lambda _: ""
+    needs: str = ""
 
 
 def loss_note(config: RunConfig) -> str:
     """Say why the loss stays near zero, where it must."""
     by_ratio = config.grpo.loss_type in ("grpo_clip", "grpo_no_clip")
-    if config.on_policy and by_ratio and config.grpo.baseline != "none":
+    if config.on_policy and by_ratio and config.grpo.baseline != "none" and not _further_terms(config):
         return (
             "Near zero by construction: on-policy the ratio is 1 and a group's advantages sum to zero, so the value "
             "cancels while its gradient does not. Watch reward and gradient norm instead."
@@ -55,7 +59,19 @@ def groups_note(config: RunConfig) -> str:
     """Say which groups carry a gradient."""
     if config.grpo.baseline == "none":
         return "Without a baseline, groups that are all right teach as well."
-    return "Only mixed groups teach: in the others every advantage is zero."
+    words = "Only mixed groups teach: in the others every advantage is zero"
+    terms = _further_terms(config)
+    return f"{words}, and {' and '.join(terms)} {'acts' if len(terms) == 1 else 'act'} alone." if terms else f"{words}."
+
+
+def _further_terms(config: RunConfig) -> list[str]:
+    """Return the terms of the loss beside the policy gradient."""
+    terms = []
+    if config.kl.beta > 0 and config.kl.placement == "loss":
+        terms.append("the KL term")
+    if config.entropy.bonus > 0 or config.entropy.target is not None:
+        terms.append("the entropy bonus")
+    return terms
 
 
 def entropy_note(_: RunConfig) -> str:
@@ -63,8 +79,30 @@ def entropy_note(_: RunConfig) -> str:
     return "Compare it with the run's own start (dotted): no absolute value is healthy for every model."
 
 
+def kl_note(config: RunConfig) -> str:
+    """Say what the divergence is measured for, where it does not pull."""
+    return "Measured only: at kl.beta=0 nothing pulls towards the reference." if config.kl.beta == 0 else ""
+
+
+def _lines(
+    key: str, title: str, *names: str, note: Callable[[RunConfig], str] = lambda _: "", needs: str = ""
+) -> Chart:
+    """Return a chart of metrics in one unit as lines."""
+    return Chart(key, title, names, partial(metric_figure, names=names), note, needs)
+
+
+def _where_logged(key: str, title: str, *names: str, note: Callable[[RunConfig], str] = lambda _: "") -> Chart:
+    """Return a chart of lines for runs that log the last of these metrics."""
+    return _lines(key, title, *names, note=note, needs=names[-1])
+
+
+MEMORY_COLOURS = {name.replace("time/", "memory/"): colour for name, colour in PHASE_COLOURS.items()}
+MEMORY = ("memory/rss", *MEMORY_COLOURS)
+
 CHARTS = (
     Chart("reward", "Reward and held-out accuracy", ("reward", SAMPLED, GREEDY), reward_figure),
+    _where_logged("reward_drawn", "Reward, trained on and all drawn", "reward", "dynamic_sampling/reward"),
+    _where_logged("overlong", "Overlong penalty", "rewards/overlong/mean"),
     Chart(
         "groups",
         "Groups: all right, mixed, all wrong",
@@ -72,14 +110,40 @@ CHARTS = (
         groups_figure,
         groups_note,
     ),
+    _where_logged("draws", "Draws of prompts", "dynamic_sampling/draws"),
+    _where_logged("left_out", "Groups left out", "dynamic_sampling/discarded"),
     Chart("length", "Completion length", (MEAN, LEAST, GREATEST, CLIPPED), length_figure),
+    _where_logged("masked", "Completions left out for length", "completions/masked_ratio"),
     Chart("entropy", "Entropy", ("entropy",), partial(metric_figure, names=["entropy"], start_line=True), entropy_note),
-    Chart("grad_norm", "Gradient norm", ("grad_norm",), partial(metric_figure, names=["grad_norm"])),
-    Chart("loss", "Loss", ("loss",), partial(metric_figure, names=["loss"]), loss_note),
-    Chart("clip", "Clip ratio", CLIP, partial(metric_figure, names=CLIP), clip_note),
+    _where_logged("entropy_bonus", "Weight of the entropy bonus", "entropy/bonus"),
+    _lines("kl", "Divergence from the reference", "kl", "kl/update", note=kl_note, needs="kl"),
+    _where_logged("kl_beta", "Weight of the KL term", "kl/beta"),
+    _lines("grad_norm", "Gradient norm", "grad_norm"),
+    _lines("loss", "Loss", "loss", note=loss_note),
+    _lines("clip", "Clip ratio", *CLIP, note=clip_note),
     Chart("phases", "Time per step", tuple(PHASE_COLOURS), phases_figure),
-    Chart("memory", "Memory", ("memory/rss",), partial(metric_figure, names=["memory/rss"])),
+    Chart("memory", "Memory", MEMORY, partial(metric_figure, names=MEMORY, colours=MEMORY_COLOURS)),
 )
+# Against single optimizer steps, where several share a rollout batch.
+UPDATE_CHARTS = (
+    _where_logged("update_loss", "Loss", "loss"),
+    _where_logged("update_grad_norm", "Gradient norm", "grad_norm"),
+    Chart(
+        "update_ratio",
+        "Mean ratio",
+        ("ratio/mean",),
+        partial(metric_figure, names=["ratio/mean"], from_zero=False),
+        needs="ratio/mean",
+    ),
+    _where_logged("update_clip", "Clipped", "clip_ratio/region_mean"),
+    _where_logged("update_kl", "Divergence from the reference", "kl"),
+)
+
+
+def logged_charts(charts: Sequence[Chart], followed: Followed) -> list[Chart]:
+    """Return the charts that have a place on the page of what was logged."""
+    logged = set(followed.frame["name"].unique())
+    return [chart for chart in charts if not chart.needs or chart.needs in logged]
 
 
 def definitions(names: Sequence[str]) -> str:
@@ -96,7 +160,9 @@ def definitions(names: Sequence[str]) -> str:
 def draw_chart(chart: Chart, followed: Followed, scope: str, config: RunConfig | None) -> int | None:
     """Draw one chart of one run and return the step that was just clicked, or None."""
     with st.container(border=True, height="stretch"):
-        st.markdown(f"**{chart.title}**", help=definitions(chart.names))
+        logged = set(followed.frame["name"].unique())
+        shown = [name for name in chart.names if name in logged]
+        st.markdown(f"**{chart.title}**", help=definitions(shown or chart.names))
         picked = plot(f"{scope}:{chart.key}", (scope, followed.version), lambda: chart.draw(followed.frame))
         note = chart.note(config) if config else ""
         if note:

@@ -9,7 +9,7 @@ import streamlit as st
 from dashboard.components.markdown import escape_markdown
 from dashboard.components.plot import plot
 from dashboard.figures.advantages import advantages_figure
-from dashboard.frames.groups import KINDS
+from dashboard.frames.groups import LEFT_OUT_HELP, kind_words
 from dashboard.frames.numbers import number
 from dashboard.frames.text import preview, visible
 from engine.store.records import CompletionRow, GroupRow
@@ -28,7 +28,10 @@ def draw_group(
     batch_std: float | None = None,
 ) -> None:
     """Draw a group: question and gold answer, its advantages and how they came about, and its completions."""
-    st.subheader(f"Group {group.index}: {group.n_correct} of {group.size} right, {KINDS[group.kind]}")
+    st.subheader(
+        f"Group {group.index}: {group.n_correct} of {group.size} right, {kind_words(group)}",
+        help=None if group.trained else LEFT_OUT_HELP,
+    )
     left, right = st.columns([3, 2])
     with left:
         st.caption("Question")
@@ -96,6 +99,7 @@ def advantage_words(
 def completion_table(completions: Sequence[CompletionRow]) -> pd.DataFrame:
     """Return one row per completion; the text is a preview."""
     parts = list(dict.fromkeys(part for each in completions for part in each.reward_parts))
+    any_kl = any(each.kl is not None for each in completions)
     rows = [
         {
             "index": each.index,
@@ -106,13 +110,14 @@ def completion_table(completions: Sequence[CompletionRow]) -> pd.DataFrame:
             "answer": None if each.answer is None else preview(each.answer, 60),
             "length": each.length,
             "entropy": each.entropy,
+            **({"kl": each.kl} if any_kl else {}),
             "finish": FINISHES[each.finish_reason],
             "text": preview(each.text),
         }
         for each in completions
     ]
     frame = pd.DataFrame(rows)
-    numbers = ["advantage", "reward", "entropy", *(f"part:{part}" for part in parts)]
+    numbers = ["advantage", "reward", "entropy", "kl", *(f"part:{part}" for part in parts)]
     return frame.astype({column: "float64" for column in numbers if column in frame})
 
 
@@ -151,6 +156,7 @@ def _card(each: CompletionRow) -> None:
 _HEADLINE_HELP = (
     "Verdict of the reward function; advantage (what its tokens' log-probs are pushed with); reward and its parts; "
     "the answer read from the text; length in tokens, the end token counted; mean entropy of the policy per token, in "
+    "nats; where the run keeps a reference policy, the estimated KL divergence from it, summed over the tokens, in "
     "nats; why sampling ended."
 )
 
@@ -168,6 +174,7 @@ def _headline(each: CompletionRow) -> str:
         answer,
         f"{each.length:,} tokens",
         "entropy –" if each.entropy is None else f"entropy {each.entropy:.3f} nats/token",
+        *([] if each.kl is None else [f"KL {each.kl:.3f} nats"]),
         FINISHES[each.finish_reason] + (f" `{preview(each.stop, 30)}`" if each.stop and "`" not in each.stop else ""),
     ]
     return " · ".join(facts)
@@ -186,6 +193,7 @@ def _columns() -> dict[str, Any]:
         "answer": column.TextColumn("Answer read", width=95, help="What was extracted from the text"),
         "length": number_of("Tokens", width=70, help="Length, the end token counted"),
         "entropy": number_of("Entropy", width=80, format="%.3f", help="Mean entropy of the policy, nats/token"),
+        "kl": number_of("KL", width=70, format="%.3f", help="Divergence from the reference, summed over tokens, nats"),
         "finish": column.TextColumn("Ended by", width=120, help="End token, stop string, or the length limit"),
         "text": column.TextColumn("Text", width="large", help="At most 300 characters; whole below"),
     }

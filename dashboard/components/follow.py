@@ -1,14 +1,15 @@
 """Metrics that are read once and then followed: only what is new is read from the store."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import pandas as pd
 import streamlit as st
 
 from dashboard.frames.metrics import empty, last_steps, merged, tidy, without
+from dashboard.frames.updates import tidy_updates
 from engine.store.database import Database
-from engine.store.reads import metrics
+from engine.store.reads import metrics, update_metrics
 from engine.store.records import Run
 
 # An evaluation is written after the metrics of its step; so the last steps are read again.
@@ -31,6 +32,25 @@ def follow(db: Database, runs: Sequence[Run], names: Sequence[str] | None = None
     A run with a new attempt is read anew, since a resumed run discards the steps after its checkpoint.
     """
     wanted = None if names is None else tuple(sorted(set(names)))
+
+    def read(cursors: Mapping[str, int]) -> pd.DataFrame:
+        return tidy(metrics(db, [run.run_id for run in runs], wanted, cursors))
+
+    return _follow(runs, wanted, scope, read)
+
+
+def follow_updates(db: Database, run: Run, *, scope: str) -> Followed:
+    """Return the metrics of a run's single optimizer steps, kept and read on as those of its steps are."""
+
+    def read(cursors: Mapping[str, int]) -> pd.DataFrame:
+        return tidy_updates(update_metrics(db, run.run_id, None, cursors.get(run.run_id, -1)), run.run_id)
+
+    return _follow([run], None, f"updates:{scope}", read)
+
+
+def _follow(
+    runs: Sequence[Run], wanted: tuple[str, ...] | None, scope: str, read: Callable[[Mapping[str, int]], pd.DataFrame]
+) -> Followed:
     attempts = tuple((run.run_id, run.attempts) for run in runs)
     before: Followed | None = st.session_state.get(f"followed:{scope}")
     if before is None or before.names != wanted:
@@ -38,8 +58,7 @@ def follow(db: Database, runs: Sequence[Run], names: Sequence[str] | None = None
     outdated = [run_id for run_id, number in before.attempts if (run_id, number) not in attempts]
     frame = without(before.frame, outdated)
     cursors = {run_id: step - _OVERLAP - 1 for run_id, step in last_steps(frame).items()}
-    new = tidy(metrics(db, [run.run_id for run in runs], wanted, cursors))
-    frame, changed = merged(frame, new)
+    frame, changed = merged(frame, read(cursors))
     version = before.version + 1 if changed or outdated else before.version
     after = replace(before, frame=frame, version=version, attempts=attempts)
     st.session_state[f"followed:{scope}"] = after

@@ -8,7 +8,17 @@ from typing import Any, cast
 
 import streamlit as st
 
-from dashboard.frames.groups import FILTERS, SORTS, Filter, filtered, group_table, nearest, neighbours, ordered
+from dashboard.frames.groups import (
+    FILTERS,
+    LEFT_OUT_HELP,
+    SORTS,
+    Filter,
+    filtered,
+    group_table,
+    nearest,
+    neighbours,
+    ordered,
+)
 from engine.store.database import Database
 from engine.store.reads import get_run, groups, steps_with_groups
 from engine.store.records import GroupRow, Run
@@ -98,7 +108,7 @@ def pick_group(db: Database, run: Run, step: int, asked: int | None) -> GroupRow
         on_select=chosen,
         selection_mode="single-row-required",
         height="auto" if len(found) <= _TABLE_ROWS else 36 + 35 * _TABLE_ROWS,
-        column_config=_columns(),
+        column_config=_columns(any_left_out=any(not group.trained for group in found)),
     )
     _walk(run.run_id, step, indices, row)
     return found[row]
@@ -130,13 +140,17 @@ def _walk(run_id: str, step: int, indices: Sequence[int], row: int) -> None:
         st.caption(f"{row + 1} of {len(indices)} in this list", width="content")
 
 
-def _columns() -> dict[str, Any]:
+def _columns(*, any_left_out: bool) -> dict[str, Any]:
     column = st.column_config
     return {
         "group": column.NumberColumn("Group", width=60, help="Its place in the rollout batch, from 0"),
         "problem": column.TextColumn("Problem", width="large", help="The question, at most 300 characters of it"),
         "gold": column.TextColumn("Gold", width=80, help="The right answer"),
-        "kind": column.TextColumn("Kind", width=90, help="mixed; or flat: all right, all wrong, tied"),
+        "kind": column.TextColumn(
+            "Kind",
+            width=150 if any_left_out else 90,
+            help="mixed; or flat: all right, all wrong, tied" + (f". {LEFT_OUT_HELP}" if any_left_out else ""),
+        ),
         "right": column.TextColumn("Right", width=70, help="Completions judged correct, of all in the group"),
         "share": column.ProgressColumn("Share right", width=110, min_value=0, max_value=1, format="percent"),
         "reward": column.NumberColumn("Reward", width=80, format="%.3f", help="Mean reward of the group"),

@@ -53,8 +53,11 @@ def line(
 
 
 def steps_of(drawn: Points) -> NDArray[np.int64]:
-    """Return the step of every point, which a click hands back; -1 in a gap."""
-    return np.where(np.isnan(drawn.steps), -1, drawn.steps).astype(np.int64)
+    """Return the step of every point, which a click hands back; -1 in a gap.
+
+    An optimizer step lies between whole numbers and belongs to the step above it.
+    """
+    return np.where(np.isnan(drawn.steps), -1, np.ceil(drawn.steps)).astype(np.int64)
 
 
 def lone(y: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -78,11 +81,12 @@ def metric_figure(
     *,
     colours: Mapping[str, str] | None = None,
     start_line: bool = False,
+    from_zero: bool = True,
     height: int = style.HEIGHT,
 ) -> go.Figure:
     """Return the named metrics of one run as lines; they share the unit of the first.
 
-    `start_line` marks the first finite value, to compare a run with its own start.
+    `start_line` marks the first finite value, to compare a run with its own start. `from_zero` keeps 0 on the axis.
     """
     metrics = [metric_of(name) for name in names]
     unit = metrics[0].unit
@@ -120,6 +124,6 @@ def metric_figure(
     values = np.concatenate([trace.y for trace in figure.data])
     if unit == "share":
         figure.update_yaxes(range=share_range(values))
-    elif not (values < 0).any():
+    elif from_zero and not (values < 0).any():
         figure.update_yaxes(rangemode="tozero")
     return style.remark(figure, style.not_drawn(lost))

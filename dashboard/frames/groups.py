@@ -15,6 +15,8 @@ KINDS: dict[GroupKind, str] = {
     "all_wrong": "all wrong",
     "tied": "tied",
 }
+LEFT_OUT = "left out"
+LEFT_OUT_HELP = "Left out: dynamic sampling drew the group, all its rewards are equal, and the update did without it."
 Filter = Literal["all", "mixed", "flat", "all wrong", "all right"]
 FILTERS: dict[Filter, tuple[GroupKind, ...]] = {
     "all": ("mixed", "all_correct", "all_wrong", "tied"),
@@ -49,6 +51,11 @@ def ordered(groups: Sequence[GroupRow], sort: str) -> list[GroupRow]:
     return sorted(groups, key=rank)
 
 
+def kind_words(group: GroupRow) -> str:
+    """Return what a group's rewards were, and whether dynamic sampling left it out of the update."""
+    return KINDS[group.kind] if group.trained else f"{KINDS[group.kind]}, {LEFT_OUT}"
+
+
 def group_table(groups: Sequence[GroupRow]) -> pd.DataFrame:
     """Return one row per group; texts are previews."""
     columns = ["group", "problem", "gold", "kind", "right", "share", "reward", "std", "length"]
@@ -57,7 +64,7 @@ def group_table(groups: Sequence[GroupRow]) -> pd.DataFrame:
             group.index,
             preview(group.question),
             preview(group.gold, 60),
-            KINDS[group.kind],
+            kind_words(group),
             f"{group.n_correct} of {group.size}",
             group.n_correct / group.size if group.size else None,
             group.reward_mean,

@@ -2,8 +2,8 @@
 
 import streamlit as st
 
-from dashboard.components.charts import CHARTS, draw_charts
-from dashboard.components.follow import Followed, follow
+from dashboard.components.charts import CHARTS, UPDATE_CHARTS, draw_charts, logged_charts
+from dashboard.components.follow import Followed, follow, follow_updates
 from dashboard.components.markdown import escape_markdown
 from dashboard.components.navigation import open_groups
 from dashboard.components.plot import plot_library
@@ -52,7 +52,17 @@ def charts(run: Run) -> None:
         st.info("This run ended before it logged anything; see the tabs Log and Events.")
         return
     st.caption("Click a point to open the groups of that step. Drag to zoom, double-click to zoom out.")
-    step = draw_charts(CHARTS, data, run.run_id, config_of(run))
+    config = config_of(run)
+    step = draw_charts(logged_charts(CHARTS, data), data, run.run_id, config)
+    updates = follow_updates(db, now(run), scope=run.run_id)
+    if len(updates.frame):
+        st.subheader(
+            "Optimizer steps",
+            help="Each point is one optimizer step; the last of a rollout batch lies on "
+            "its step, the others before it.",
+        )
+        at_update = draw_charts(logged_charts(UPDATE_CHARTS, updates), updates, f"{run.run_id}_updates", config)
+        step = step if step is not None else at_update
     if step is not None:
         open_groups(run.run_id, step)
 

@@ -1,6 +1,7 @@
 """Opening a page over an empty or a filled store, and reading what it drew."""
 
 import atexit
+import base64
 import json
 import sqlite3
 from contextlib import closing
@@ -9,6 +10,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+import numpy as np
 from sqlalchemy import make_url
 from streamlit.testing.v1 import AppTest
 
@@ -56,3 +58,10 @@ def figures(at: AppTest) -> list[dict[str, Any]]:
     """Return the figures on a page, as plotly gets them."""
     protos = [element.proto for element in at.get("bidi_component")]
     return [json.loads(json.loads(proto.json)["figure"]) for proto in protos if proto.json]
+
+
+def numbers(column: Any) -> list[float]:
+    """Return a column of a figure as plotly gets it: numbers, or their bytes."""
+    if isinstance(column, dict):
+        return np.frombuffer(base64.b64decode(column["bdata"]), column["dtype"]).tolist()
+    return list(column)

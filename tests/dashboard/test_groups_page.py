@@ -11,7 +11,7 @@ from engine.store import queue, reads, writes
 from engine.store.database import Database, open_database
 from engine.types import StepRecord
 from tests.dashboard.open_page import figures, filled, open_page
-from tests.store.filled import small_config, step_record
+from tests.store.filled import fill_run_with_updates, small_config, step_record
 
 
 @pytest.fixture
@@ -166,3 +166,25 @@ def test_the_std_of_the_batch_is_that_of_the_groups_own_step(db) -> None:
     at = open_page("groups", run=run_id, step="1")
     assert not at.exception
     assert any("(0.25 + 1e-06)" in caption.value for caption in at.caption)
+
+
+def test_a_group_left_out_by_dynamic_sampling_is_marked_in_list_and_detail(db) -> None:
+    run_id = fill_run_with_updates(db)
+    at = open_page("groups", run=run_id, step="2", group="3")
+    assert at.dataframe[0].value["kind"].tolist()[-1].endswith(", left out")
+    assert not any("left out" in kind for kind in at.dataframe[0].value["kind"].tolist()[:-1])
+    assert at.subheader[0].value.endswith(", left out")
+    assert "dynamic sampling drew the group" in at.subheader[0].help
+    kept = open_page("groups", run=run_id, step="2", group="0")
+    assert "left out" not in kept.subheader[0].value
+    assert not kept.subheader[0].help
+
+
+def test_a_completion_shows_its_divergence_where_there_is_one(db) -> None:
+    with_reference = open_page("groups", run=fill_run_with_updates(db), step="1", group="0")
+    assert with_reference.dataframe[1].value["kl"].tolist() == [0.5] * 4
+    assert sum("KL 0.500 nats" in each.value for each in with_reference.markdown) == 4
+    succeeded, *_ = filled(db)
+    without = open_page("groups", run=succeeded, step="2", group="0")
+    assert "kl" not in without.dataframe[1].value
+    assert not any("KL" in each.value for each in without.markdown)

@@ -4,12 +4,15 @@ from typing import Any
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from dashboard.components import follow
+from dashboard.components.charts import groups_note, loss_note
 from dashboard.components.plot import Pick
+from engine.config import RunConfig, parse_config
 from engine.store import queue, writes
 from engine.store.database import Database, open_database
 from engine.types import StepRecord
-from tests.dashboard.open_page import figures, filled, open_page
-from tests.store.filled import small_config
+from tests.dashboard.open_page import figures, filled, numbers, open_page
+from tests.store.filled import fill_run_with_updates, small_config
 
 
 @pytest.fixture
@@ -62,11 +65,82 @@ def test_a_run_shows_its_head_and_nine_charts(db) -> None:
     }
 
 
+def test_a_run_of_several_optimizer_steps_shows_each_of_them(db) -> None:
+    at = open_page("run", run=fill_run_with_updates(db, steps=4, updates=3))
+    assert [heading.value for heading in at.subheader] == ["Optimizer steps"]
+    traces = [trace for figure in figures(at) for trace in figure["data"]]
+    loss, ratio = [trace for trace in traces if len(numbers(trace["y"])) == 12]
+    assert (loss["uid"], ratio["uid"]) == ("loss", "ratio/mean")
+    assert numbers(loss["x"])[:4] == pytest.approx([1 / 3, 2 / 3, 1, 4 / 3])
+    assert numbers(loss["y"])[:4] == pytest.approx([1.1, 1.2, 1.3, 2.1])
+    assert numbers(loss["customdata"]) == [1, 1, 1, 2, 2, 2, 3, 3, 3, 4, 4, 4]
+
+
+def test_a_run_of_one_optimizer_step_per_step_shows_none_apart(db) -> None:
+    succeeded, *_ = filled(db)
+    assert not open_page("run", run=succeeded).subheader
+
+
+def test_a_click_on_an_optimizer_step_opens_the_groups_of_its_step(db, monkeypatch) -> None:
+    run_id = fill_run_with_updates(db)
+    opened = []
+    monkeypatch.setattr(
+        "dashboard.components.charts.plot",
+        lambda key, version, draw: Pick("loss", 2) if key.endswith(":update_loss") else None,
+    )
+    monkeypatch.setattr("dashboard.components.navigation.open_groups", lambda *point: opened.append(point))
+    open_page("run", run=run_id)
+    assert opened == [(run_id, 2)]
+
+
+def test_new_optimizer_steps_are_added_and_known_ones_not_read_again(db, monkeypatch) -> None:
+    run_id = fill_run_with_updates(db, steps=6)
+    at = open_page("run", run=run_id)
+    cursors = []
+    real = follow.update_metrics
+    monkeypatch.setattr(follow, "update_metrics", lambda *args: (cursors.append(args[3]), real(*args))[1])
+    writes.write_step(db, run_id, StepRecord(7, {"loss": 7.0}, updates=[{"loss": 7.1}, {"loss": 7.2}]))
+    at.run()
+    assert cursors == [3]
+    lines = [numbers(trace["y"]) for figure in figures(at) for trace in figure["data"]]
+    assert [line[-2:] for line in lines if len(line) == 14] == [[7.1, 7.2]]
+
+
+def test_what_only_some_runs_log_has_a_chart_only_there(db) -> None:
+    some = {"kl": 0.1, "kl/update": 0.2, "kl/beta": 0.05, "dynamic_sampling/draws": 2.0, "memory/update": 5e8}
+    some |= {"dynamic_sampling/discarded": 0.5, "dynamic_sampling/reward": 0.25, "entropy/bonus": 0.001}
+    some |= {"completions/masked_ratio": 0.1, "rewards/overlong/mean": -0.2, "reward": 0.5}
+    run_id = queue.enqueue(db, small_config(), name="much on")
+    writes.write_step(db, run_id, StepRecord(1, some))
+    at = open_page("run", run=run_id)
+    titles = [element.value for element in at.markdown if element.value.startswith("**")]
+    assert len(titles) == 9 + 8
+    assert "**Divergence from the reference**" in titles
+    assert "Measured only" in words(at)
+    traces = {trace["uid"] for figure in figures(at) for trace in figure["data"]}
+    assert some.keys() <= traces
+    memory = next(element for element in at.markdown if element.value == "**Memory**")
+    assert "`memory/update`" in memory.help
+    assert "`memory/score`" not in memory.help
+
+
 def test_notes_say_why_the_loss_is_near_zero_and_the_clip_cannot_act(db) -> None:
     succeeded, *_ = filled(db)
     shown = words(open_page("run", run=succeeded))
     assert "Near zero by construction" in shown
     assert "Not active (on-policy)" in shown
+
+
+def test_notes_count_the_terms_beside_the_policy_gradient() -> None:
+    plain, pulled = RunConfig(), parse_config({"kl.beta": 0.1})
+    assert loss_note(plain).startswith("Near zero by construction")
+    assert not loss_note(pulled).startswith("Near zero")
+    assert groups_note(pulled).endswith("and the KL term acts alone.")
+    assert groups_note(parse_config({"kl.beta": 0.1, "kl.placement": "reward", "kl.estimator": "k1"})) == groups_note(
+        plain
+    )
+    both = parse_config({"kl.beta": 0.1, "entropy.bonus": 0.01})
+    assert groups_note(both).endswith("and the KL term and the entropy bonus act alone.")
 
 
 def test_buttons_that_cannot_act_are_disabled_with_the_reason(db) -> None:
@@ -111,8 +185,6 @@ def test_new_steps_are_added_and_known_ones_not_read_again(db, monkeypatch) -> N
     at = open_page("run", run=running)
     before = drawn(at)["loss"]
     cursors = []
-    from dashboard.components import follow
-
     real = follow.metrics
     monkeypatch.setattr(follow, "metrics", lambda *args: (cursors.append(args[3]), real(*args))[1])
     writes.write_step(db, running, StepRecord(13, {"loss": 0.5, "reward": 0.5}))

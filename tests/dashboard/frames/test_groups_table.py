@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 
 from dashboard.frames.groups import filtered, group_table, nearest, neighbours, ordered
@@ -60,3 +62,8 @@ def test_neighbours_stop_at_the_ends() -> None:
 
 def test_the_nearest_step_is_found() -> None:
     assert [nearest([1, 5, 9], wanted) for wanted in (0, 3, 4, 100)] == [1, 1, 5, 9]
+
+
+def test_a_group_that_the_update_did_without_is_said_to_be_left_out() -> None:
+    left_out = replace(group(2, "all_correct", 4), trained=False)
+    assert group_table([group(0, "all_correct", 4), left_out])["kind"].tolist() == ["all right", "all right, left out"]

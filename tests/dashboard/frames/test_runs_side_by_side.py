@@ -64,6 +64,7 @@ def test_only_fields_that_differ_are_listed() -> None:
         "optimizer.learning_rate": "1e-05",
         "logging.completions": "(not in this run)",
         "logging.token_data": "(not in this run)",
+        "logging.entropy_share": "(not in this run)",
         "seed": "3",
     }
 
