@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import Any
 
 from dashboard.components.entry import Entry, entry_of, number_text, read_entry
-from engine.config import Field, RunConfig, diff, fields, leaves, nest, parse_config
+from engine.config import Field, RunConfig, diff, fields, fork_problems, leaves, nest, parse_config
 from engine.errors import ConfigError, FieldProblem
 from engine.presets import load_preset
 
@@ -158,17 +158,8 @@ def _name_problems(draft: Draft) -> tuple[FieldProblem, ...]:
 
 
 def _fork_problems(draft: Draft, read: dict[str, Any]) -> Iterator[FieldProblem]:
-    if draft.parent is None:
-        return
-    step, steps, model = draft.parent[1], read["grpo.steps"], read["model.name"]
-    if isinstance(steps, int) and steps <= step:
-        message = (
-            f"grpo.steps={steps} leaves nothing to do: the fork goes on after step {step}; use at least {step + 1}"
-        )
-        yield FieldProblem("grpo.steps", message)
-    if model != draft.base.model.name:
-        message = f"model.name={model} does not fit the checkpoint, which is of {draft.base.model.name}; keep that one"
-        yield FieldProblem("model.name", message)
+    if draft.parent is not None:
+        yield from fork_problems(dict(leaves(draft.base)), read, step=draft.parent[1])
 
 
 def _with_seed(config: RunConfig, seed: int) -> RunConfig:

@@ -12,7 +12,7 @@ from engine.cli.output import INTERRUPTED, NOT_SUCCEEDED, Output, output
 from engine.cli.summary import summarize
 from engine.cli.tables import run_table
 from engine.cli.waiting import wait_for
-from engine.config import RunConfig, diff, merge, nest, parse_assignment, parse_config
+from engine.config import RunConfig, fork_problems, leaves, merge, nest, parse_assignment, parse_config
 from engine.errors import ConfigError, FieldProblem, StoreError
 from engine.presets import load_preset
 from engine.store import queue, reads
@@ -133,16 +133,7 @@ def _parent(db: Database, run_at_step: str) -> tuple[Run, int]:
 
 
 def _check_fork(parent: Run, step: int, config: RunConfig) -> None:
-    problems = []
-    if config.grpo.steps <= step:
-        message = f"steps={config.grpo.steps} leaves nothing to do from step {step} on; --set steps={2 * step} or more"
-        problems.append(FieldProblem("grpo.steps", message))
-    changed = diff(parent.run_config(), config)
-    for path in ("model.name", "lora.rank", "lora.alpha"):
-        if path in changed:
-            old, new = (value if value is not None else "empty" for value in changed[path])
-            message = f"{path}={new} does not fit the checkpoint, which is of {path}={old}; launch a new run instead"
-            problems.append(FieldProblem(path, message))
+    problems = tuple(fork_problems(dict(leaves(parent.run_config())), dict(leaves(config)), step=step))
     if problems:
         raise ConfigError(problems)
 

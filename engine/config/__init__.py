@@ -1,6 +1,7 @@
 """RunConfig and what is made from it: parsing, rules, the list of fields, differences."""
 
 from engine.config.fields import Field, FieldKind, fields
+from engine.config.fork import fork_problems
 from engine.config.parse import canonical_path, merge, nest, parse_assignment, parse_config, to_yaml
 from engine.config.remarks import remarks
 from engine.config.run_config import RunConfig, diff, leaves
@@ -14,6 +15,7 @@ __all__ = [
     "canonical_path",
     "diff",
     "fields",
+    "fork_problems",
     "leaves",
     "merge",
     "nest",

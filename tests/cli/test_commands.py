@@ -194,16 +194,22 @@ class TestFork:
 
     def test_a_fork_from_the_last_step_needs_more_steps(self, db: Database, ask: Ask, parent: str) -> None:
         document = ask("fork", f"{parent}@10", exit_code=2)
-        assert document["error"] == "steps=10 leaves nothing to do from step 10 on; --set steps=20 or more"
+        assert document["error"] == (
+            "grpo.steps=10 leaves nothing to do: the fork goes on after step 10; use at least 11"
+        )
         assert ask("fork", f"{parent}@10", "--set", "grpo.steps=20")[0]["total_steps"] == 20
+
+    def test_an_adapter_does_not_fit_a_checkpoint_without_one(self, ask: Ask, parent: str) -> None:
+        document = ask("fork", f"{parent}@5", "--set", "lora.rank=8", exit_code=2)
+        expected = "lora.rank=8 does not fit the checkpoint, which is of lora.rank=empty; keep that one"
+        assert document["error"] == expected
 
     def test_another_model_does_not_fit_the_checkpoint(self, ask: Ask, parent: str) -> None:
         document = ask("fork", f"{parent}@5", "--set", "model.name=gpt", exit_code=2)
         assert document["problems"] == [
             {
                 "path": "model.name",
-                "message": "model.name=gpt does not fit the checkpoint, which is of model.name=tiny-math; "
-                "launch a new run instead",
+                "message": "model.name=gpt does not fit the checkpoint, which is of model.name=tiny-math; keep that one",
             }
         ]
 

@@ -92,7 +92,7 @@ def test_a_fork_needs_more_steps_than_its_parent_has_made() -> None:
     longer = with_entry(draft, "grpo.steps", "120")
     assert longer.checked.problems == ()
     assert with_entry(longer, "model.name", "another").checked.at("model.name") == (
-        "model.name=another does not fit the checkpoint, which is of tiny-math; keep that one",
+        "model.name=another does not fit the checkpoint, which is of model.name=tiny-math; keep that one",
     )
 
 
