@@ -209,7 +209,8 @@ class TestFork:
         assert document["problems"] == [
             {
                 "path": "model.name",
-                "message": "model.name=gpt does not fit the checkpoint, which is of model.name=tiny-math; keep that one",
+                "message": "model.name=gpt does not fit the checkpoint, which is of model.name=tiny-math; "
+                "keep that one",
             }
         ]
 
