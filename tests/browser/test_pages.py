@@ -20,6 +20,10 @@ _BACKGROUND_IS = """(colour) => {
   const app = document.querySelector('[data-testid="stApp"]')
   return app && getComputedStyle(app).backgroundColor === colour
 }"""
+_WIDEST = """(bars) => {
+  const widths = bars.map((bar) => bar.getBoundingClientRect().width)
+  return widths.indexOf(Math.max(...widths))
+}"""
 SCHEMES: tuple[Scheme, ...] = ("light", "dark")
 WORDS = {
     "runs": "Start the quick start",
@@ -62,6 +66,29 @@ def test_a_page_is_drawn_whole_at_any_width_and_follows_the_scheme(
             settle(page, figures=FIGURES[name])
             shoot(page, name, width, scheme)
             assert_whole_and_quiet(page, troubles)
+
+
+@pytest.mark.parametrize("width", [1440, 800])
+def test_the_memory_of_a_run_is_drawn_when_its_details_are_opened_and_follows_the_form(
+    browser: Browser, empty_lab: Lab, width: int
+) -> None:
+    with open_window(browser, width=width, height=HEIGHTS[width]) as (page, troubles):
+        page.goto(empty_lab.at(PATHS["new-run"]))
+        card = page.locator(".st-key-memory_card")
+        card.get_by_text("Details").click()
+        settle(page, figures=1)
+        before = card.inner_text()
+        page.get_by_label("Max tokens", exact=True).fill("96")
+        page.wait_for_function(
+            "(before) => document.querySelector('.st-key-memory_card').innerText !== before", arg=before
+        )
+        settle(page, figures=1)
+        shoot(page, "memory", width, "light")
+        bars = card.locator(".barlayer path")
+        # Plotly listens on a sheet that lies over its bars.
+        bars.nth(bars.evaluate_all(_WIDEST)).hover(force=True)
+        card.locator(".hoverlayer").get_by_text("Activations:").wait_for()
+        assert_whole_and_quiet(page, troubles)
 
 
 @pytest.mark.parametrize("name", list(PATHS))
