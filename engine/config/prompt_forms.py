@@ -24,6 +24,8 @@ PROMPT_FORMS: Mapping[str, PromptForm] = {
     "minimal": PromptForm("boxed"),
     "reasoning": PromptForm("answer_tag", ("</answer>",)),
     "chat": PromptForm("boxed", chat=True),
+    "hash_line": PromptForm("gsm8k"),
+    "answer_line": PromptForm("finqa"),
 }
 
 # Tasks whose problems carry a verifier; its reward reads the answer tags.

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from engine.config.prompt_forms import own_reward
+from engine.config.prompt_forms import own_reward, reward_name
 from engine.config.rules import WITHOUT_RATIO
 from engine.config.sections import EntropyConfig, KlConfig, TaskConfig
 
@@ -116,6 +116,12 @@ def _task_remarks(config: "RunConfig") -> Iterator[str]:
         )
     if task.name in _OF_DATA and task.overlap == "keep":
         yield "overlap=keep: the policy may be trained on problems that it is then tested on."
+    reward = reward_name(config.prompt, task)
+    if task.name == "finqa" and reward != "finqa":
+        yield (
+            f"reward={reward} compares exactly, and FinQA's gold answers are unrounded (0.56197 for 56.2%): most right "
+            "answers earn nothing. The reward finqa allows for that: prompt.name=answer_line."
+        )
     own = own_reward(config.prompt, task)
     if config.prompt.reward is not None and own is not None and config.prompt.reward != own:
         source = f"task.name={task.name}" if task.name == "reasoning_gym" else f"prompt.name={config.prompt.name}"

@@ -36,15 +36,14 @@ def test_each_prompt_brings_its_reward_and_its_stop_strings():
 
 @pytest.mark.parametrize("name", sorted(PROMPT_FORMS))
 def test_a_prompt_asks_for_what_its_reward_reads_and_stops_where_that_ends(name):
+    asks_for = {"answer_tag": "</think> <answer>", "boxed": "\\boxed{}", "gsm8k": "\n#### ", "finqa": "\nAnswer: "}
     prompt = load_prompt(name)
-    if prompt.reward == "answer_tag":
-        assert "</think> <answer>" in prompt.text
-        assert prompt.stop_strings == ("</answer>",)
-        assert prompt.render("Why?").endswith("<think>")
-    else:
-        assert prompt.reward == "boxed"
-        assert "\\boxed{}" in prompt.text or name == "question_only"
-        assert prompt.stop_strings == ()
+    assert asks_for[prompt.reward] in prompt.text or name == "question_only"
+    assert prompt.stop_strings == (("</answer>",) if prompt.reward == "answer_tag" else ())
+
+
+def test_where_tags_are_asked_for_the_reasoning_is_left_open():
+    assert load_prompt("reasoning").render("Why?").endswith("Problem: Why?\n\nSolution: <think>")
 
 
 def test_a_run_takes_its_prompt_with_its_reward():

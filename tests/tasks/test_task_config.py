@@ -100,6 +100,12 @@ def test_what_blurs_the_test_is_remarked_on():
     assert "unseen" not in said(task__name="gsm8k")
 
 
+def test_a_reward_that_compares_exactly_is_remarked_on_where_gold_is_unrounded():
+    assert "reward=answer_tag compares exactly" in said(task__name="finqa", task__path="data")
+    assert "compares exactly" not in said(task__name="finqa", task__path="data", prompt__name="answer_line")
+    assert "compares exactly" not in said(task__name="gsm8k")
+
+
 def test_every_prompt_file_is_a_prompt_of_the_config():
     from engine.config.prompt_forms import PROMPT_FORMS
 

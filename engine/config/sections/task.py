@@ -7,7 +7,7 @@ from pydantic import model_validator
 from engine.config.sections.section import Section, about
 
 TaskName = Literal["arithmetic", "gsm8k", "math", "finqa", "reasoning_gym", "jsonl"]
-PromptName = Literal["r1_zero", "question_only", "minimal", "reasoning", "chat", "custom"]
+PromptName = Literal["r1_zero", "question_only", "minimal", "reasoning", "chat", "hash_line", "answer_line", "custom"]
 Operator = Literal["+", "-"]
 
 # `reasoning_gym:chain_sum` and `jsonl:data/mine.jsonl` say name and field at once.
@@ -84,8 +84,9 @@ class PromptConfig(Section):
 
     name: PromptName = about(
         "r1_zero",
-        "`r1_zero` and `reasoning` ask for tags, `minimal` and `chat` for a boxed answer, `question_only` for "
-        "nothing (its reward reads a box); `custom` is `prompt.text`.",
+        "`r1_zero` and `reasoning` ask for tags, `minimal` and `chat` for a boxed answer, `hash_line` for `####` "
+        "before it, `answer_line` for `Answer:`, `question_only` for nothing (its reward reads a box); `custom` is "
+        "`prompt.text`.",
     )
     text: str | None = about(None, "Prompt of your own, with one `{question}` in it, for `custom`.", min_length=1)
     reward: str | None = about(None, "Reward that reads the answer; empty takes the prompt's own.", min_length=1)
