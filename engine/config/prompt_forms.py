@@ -30,7 +30,7 @@ PROMPT_FORMS: Mapping[str, PromptForm] = {
 
 # Tasks whose problems carry a verifier; its reward reads the answer tags.
 TASK_REWARDS: Mapping[str, str] = {"reasoning_gym": "reasoning_gym"}
-READS_TAGS = ("answer_tag", *TASK_REWARDS.values())
+READS_TAGS = ("answer_tag", "answer_tag_tolerant", *TASK_REWARDS.values())
 
 
 def own_reward(prompt: PromptConfig, task: TaskConfig) -> str | None:
