@@ -3,6 +3,7 @@
 import typer
 
 from engine.cli.doctor import doctor
+from engine.cli.grade import grade_file
 from engine.cli.inspect import ls, show
 from engine.cli.manage import archive, fork, launch, resume, stop
 from engine.cli.suite import suite
@@ -17,3 +18,4 @@ app = typer.Typer(
 )
 for command in (launch, suite, ls, show, stop, resume, fork, archive, doctor):
     app.command()(command)
+app.command("grade")(grade_file)

@@ -3,14 +3,36 @@
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from engine.config.prompt_forms import own_reward, reward_name
 from engine.config.rules import WITHOUT_RATIO
-from engine.config.sections import EntropyConfig, KlConfig
+from engine.config.sections import EntropyConfig, KlConfig, TaskConfig
 
 if TYPE_CHECKING:
     from engine.config.run_config import RunConfig
 
 # Ten times GSPO's own range and more.
 WIDE_FOR_SEQUENCES = 0.01
+
+_OF_DATA = ("gsm8k", "math", "finqa", "jsonl")
+# Each field of the task, and the tasks that read it.
+_READ_BY = {
+    "path": _OF_DATA,
+    "question_column": _OF_DATA,
+    "answer_column": _OF_DATA,
+    "id_column": _OF_DATA,
+    "split_column": _OF_DATA,
+    "validation_from": _OF_DATA,
+    "held_out_share": _OF_DATA,
+    "overlap": _OF_DATA,
+    "generator": ("reasoning_gym",),
+    "generator_options": ("reasoning_gym",),
+    "context": ("finqa",),
+    "context_rows": ("finqa",),
+    "operands_min": ("arithmetic",),
+    "operands_max": ("arithmetic",),
+    "largest_operand": ("arithmetic",),
+    "operators": ("arithmetic",),
+}
 
 
 def remarks(config: "RunConfig") -> tuple[str, ...]:
@@ -52,6 +74,7 @@ def _remarks(config: "RunConfig") -> Iterator[str]:
         yield f"Without a baseline every rewarded completion is pushed up{flat}."
     if grpo.scale == "none" and grpo.std != "sample":
         yield f"std={grpo.std} has no effect: with scale=none nothing is divided by a standard deviation."
+    yield from _task_remarks(config)
     yield from _kl_remarks(config)
     yield from _sampler_remarks(config)
     if config.truncation.completions != "keep" and config.truncation.overlong_buffer is not None:
@@ -72,6 +95,39 @@ def _remarks(config: "RunConfig") -> Iterator[str]:
         yield (
             f"Checkpoints come every {config.checkpoints.every} steps, evaluations every {config.evaluation.every}: "
             "a checkpoint of a step without an evaluation cannot be marked as the best."
+        )
+
+
+def _task_remarks(config: "RunConfig") -> Iterator[str]:
+    task, start = config.task, TaskConfig()
+    idle = [
+        f"task.{field}"
+        for field, readers in _READ_BY.items()
+        if task.name not in readers and getattr(task, field) != getattr(start, field)
+    ]
+    if idle:
+        yield f"{', '.join(idle)} without effect: task.name={task.name} does not read it."
+    if task.name == "finqa" and task.context != "retrieved" and task.context_rows != start.context_rows:
+        yield f"context_rows={task.context_rows} has no effect with context={task.context}: nothing is retrieved."
+    if task.name in _OF_DATA and task.validation_from == "test":
+        yield (
+            "validation_from=test: checkpoints are chosen and runs are stopped by the test problems, so their accuracy "
+            "is no longer that of unseen problems."
+        )
+    if task.name in _OF_DATA and task.overlap == "keep":
+        yield "overlap=keep: the policy may be trained on problems that it is then tested on."
+    reward = reward_name(config.prompt, task)
+    if task.name == "finqa" and reward != "finqa":
+        yield (
+            f"reward={reward} compares exactly, and FinQA's gold answers are unrounded (0.56197 for 56.2%): most right "
+            "answers earn nothing. The reward finqa allows for that: prompt.name=answer_line."
+        )
+    own = own_reward(config.prompt, task)
+    if config.prompt.reward is not None and own is not None and config.prompt.reward != own:
+        source = f"task.name={task.name}" if task.name == "reasoning_gym" else f"prompt.name={config.prompt.name}"
+        yield (
+            f"prompt.reward={config.prompt.reward} is not the reward of {source}, which is {own}: an answer in the "
+            "form that the prompt asks for may go unread."
         )
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from engine.config.prompt_forms import PROMPT_FORMS, READS_TAGS, reward_name
 from engine.errors import ConfigError, FieldProblem
 
 if TYPE_CHECKING:
@@ -19,7 +20,7 @@ def check_rules(config: "RunConfig") -> None:
 
 
 def _problems(config: "RunConfig") -> Iterator[FieldProblem]:
-    rollout, grpo, task = config.rollout, config.grpo, config.task
+    rollout, grpo = config.rollout, config.grpo
     rows, group_size = rollout.rollout_batch_size, rollout.group_size
     if rows % group_size:
         yield FieldProblem(
@@ -77,11 +78,65 @@ def _problems(config: "RunConfig") -> Iterator[FieldProblem]:
             "optimizer.warmup_steps",
             f"warmup_steps={config.optimizer.warmup_steps} is above steps={grpo.steps}; use at most {grpo.steps}",
         )
+    yield from _task_problems(config)
+    yield from _prompt_problems(config)
+
+
+def _task_problems(config: "RunConfig") -> Iterator[FieldProblem]:
+    task = config.task
     if task.operands_min > task.operands_max:
         yield FieldProblem(
             "task.operands_min",
             f"operands_min={task.operands_min} is above operands_max={task.operands_max}; "
             f"use at most {task.operands_max}",
+        )
+    if task.name in ("jsonl", "finqa") and task.path is None:
+        what = "your data" if task.name == "jsonl" else "FinQA's train.json, dev.json and test.json"
+        yield FieldProblem(
+            "task.path", f"path is empty, and task.name={task.name} needs one; give a file or folder of {what}"
+        )
+    if task.name == "reasoning_gym" and task.generator is None:
+        yield FieldProblem(
+            "task.generator",
+            "generator is empty, and task.name=reasoning_gym needs one; give its name, such as chain_sum",
+        )
+
+
+def _prompt_problems(config: "RunConfig") -> Iterator[FieldProblem]:
+    prompt, task = config.prompt, config.task
+    if prompt.name == "custom":
+        count = 0 if prompt.text is None else prompt.text.count("{question}")
+        if count != 1:
+            yield FieldProblem(
+                "prompt.text",
+                f"text has {{question}} {count} times, and a custom prompt has it once; put it in for the question",
+            )
+        if reward_name(prompt, task) is None:
+            yield FieldProblem(
+                "prompt.reward",
+                "reward is empty, and a custom prompt has none of its own; name the one that reads what your text asks "
+                "for, such as answer_tag or boxed",
+            )
+    else:
+        for field, value in (("text", prompt.text), ("stop_string", prompt.stop_string)):
+            if value is not None:
+                yield FieldProblem(
+                    f"prompt.{field}",
+                    f"{field} is used by prompt.name=custom only, not by prompt.name={prompt.name}; leave it empty or "
+                    "set prompt.name=custom",
+                )
+        reward = reward_name(prompt, task)
+        if task.name == "reasoning_gym" and reward in READS_TAGS and PROMPT_FORMS[prompt.name].reward not in READS_TAGS:
+            fitting = " or ".join(name for name, form in PROMPT_FORMS.items() if form.reward in READS_TAGS)
+            yield FieldProblem(
+                "prompt.name",
+                f"prompt.name={prompt.name} does not ask for <answer> tags, which reward={reward} reads; use {fitting}",
+            )
+    if prompt.name == "chat" and config.model.name == "tiny-math":
+        yield FieldProblem(
+            "prompt.name",
+            "prompt.name=chat needs a model with a chat template, and model.name=tiny-math has none; use r1_zero or "
+            "question_only, or an instruction-tuned model",
         )
 
 

@@ -3,6 +3,9 @@
 import re
 
 _ANSWER = re.compile(r"<answer>((?:(?!</?answer>).)*)</answer>", re.DOTALL)
+_HASHES = re.compile(r"####+[ \t]*([^\n]*)")
+_ANSWER_LINE = re.compile(r"\banswer\b[ \t]*[*_]*[ \t]*:[ \t]*[*_]*[ \t]*([^\n]*)", re.IGNORECASE)
+_ANSWER_IS = re.compile(r"\banswer[ \t]+is\b[ \t]*:?[ \t]*([^\n]*)", re.IGNORECASE)
 _BRACES = re.compile(r"\\boxed\s*\{|\\.|[{}]", re.DOTALL)
 
 
@@ -32,3 +35,32 @@ def boxed(text: str) -> str | None:
         elif token.endswith("{") and token != "\\{":
             open_braces.append(match.end())
     return answer
+
+
+def hash_line(text: str) -> str | None:
+    """The rest of the line after the last `####`, or the next line where that is empty; None if there is no `####`.
+
+    Spaces at its ends, and further signs `#`, are removed.
+    """
+    return _last_line(_HASHES, text)
+
+
+def answer_line(text: str) -> str | None:
+    """The last complete `<answer>`; else the line after the last "Answer:"; else after the last "answer is"."""
+    for found in (answer_tag(text), _last_line(_ANSWER_LINE, text), _last_line(_ANSWER_IS, text)):
+        if found is not None:
+            return found
+    return None
+
+
+def _last_line(marker: re.Pattern[str], text: str) -> str | None:
+    text = text.replace("\r\n", "\n")
+    found = list(marker.finditer(text))
+    if not found:
+        return None
+    last = found[-1]
+    line = last.group(1).strip(" \t\r#")
+    if line:
+        return line
+    following = text[last.end() :].strip()
+    return following.partition("\n")[0].strip(" \t\r#") if following else ""

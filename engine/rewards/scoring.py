@@ -4,8 +4,8 @@ import math
 from collections.abc import Sequence
 
 from engine.errors import TaskError
-from engine.rewards.equality import read_number
-from engine.rewards.verifiers import RewardFn
+from engine.rewards.grading import gold_faults
+from engine.rewards.verifiers import RewardFn, Verifier, answer_tag
 from engine.types import Group, Problem, Reward
 
 
@@ -13,22 +13,31 @@ def score_groups(groups: Sequence[Group], reward_fn: RewardFn) -> tuple[tuple[Re
     """The reward of every completion, shape (P, G).
 
     A completion on which `reward_fn` raises, or returns anything but a whole Reward, is recorded as
-    "not_graded" with value None and the reason; the others are scored all the same.
+    "not_graded" with value None and the reason; the others are scored all the same. A verifier judges all of
+    them at once: those that only an algebra system can judge side by side, each under a time limit.
     """
-    return tuple(
-        tuple(_score(completion.text, group.problem.gold, reward_fn) for completion in group.completions)
-        for group in groups
-    )
+    pairs = [(completion.text, group.problem.gold) for group in groups for completion in group.completions]
+    if isinstance(reward_fn, Verifier):
+        rewards = iter(reward_fn.score(pairs))
+    else:
+        rewards = iter([_score(*pair, reward_fn) for pair in pairs])
+    return tuple(tuple(next(rewards) for _ in group.completions) for group in groups)
 
 
-def check_gold(problems: Sequence[Problem]) -> None:
-    """Raises TaskError, before a run starts, where a gold answer is not a number; names the first three."""
-    unreadable = [problem for problem in problems if read_number(problem.gold) is None]
-    if unreadable:
-        first = ", ".join(f"{problem.problem_id} ({problem.gold!r})" for problem in unreadable[:3])
+def check_gold(problems: Sequence[Problem], reward_fn: RewardFn = answer_tag) -> None:
+    """Raise TaskError, before a run starts, where gold does not grade itself correct; names the first three.
+
+    A reward that is no verifier compares in a way of its own, and is not asked.
+    """
+    if not isinstance(reward_fn, Verifier):
+        return
+    faults = gold_faults([problem.gold for problem in problems], reward_fn.format)
+    faulty = [problem for problem in problems if problem.gold in faults]
+    if faulty:
+        first = ", ".join(f"{problem.problem_id} ({problem.gold!r})" for problem in faulty[:3])
         raise TaskError(
-            f"gold: {len(unreadable)} of {len(problems)} problems have a gold answer that is not one number "
-            f"({first}); a gold answer is an integer, a decimal or a fraction; correct or drop these problems."
+            f"gold: {len(faulty)} of {len(problems)} problems have a gold answer that does not grade itself correct "
+            f"({first}); {faults[faulty[0].gold]} Correct or drop these problems."
         )
 
 

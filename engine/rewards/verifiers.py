@@ -2,63 +2,77 @@
 
 All share one rule, that of Stanford CS336 assignment 5: `value` is 1.0 where the format is kept and the
 answer is right, else 0.0. The verdict goes with the value: "correct" exactly where it is 1.0; "unreadable"
-where no number could be read; else "wrong", also for a right answer in a wrong form. `parts` keeps the two
-apart: `format` and `answer`, each 0.0 or 1.0.
+where no answer could be read; "not_graded" with value None where the grader was stopped; else "wrong", also for
+a right answer in a wrong form. `parts` keeps the two apart: `format` and `answer`, each 0.0 or 1.0.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
-from engine.errors import RewardError
-from engine.rewards import extraction
-from engine.rewards.equality import read_number
-from engine.rewards.format import holds_box, keeps_r1_zero_format
+from engine.rewards import format as forms
+from engine.rewards.grading import Answer, grade
+from engine.rewards.judging import FORMATS
+from engine.tasks.gym_reward import reasoning_gym
 from engine.types import Reward
 
 RewardFn = Callable[[str, str], Reward]
 
 
-def answer_tag(completion: str, gold: str) -> Reward:
-    """Judges the last complete `<answer>…</answer>`, and the `</think> <answer>` form of `r1_zero`."""
-    return _judge(
-        answer=extraction.answer_tag(completion),
-        gold=gold,
-        format_kept=keeps_r1_zero_format(completion),
-        missing="no complete <answer> tag",
-        broken="no '</think> <answer>'",
-    )
+@dataclass(frozen=True, slots=True)
+class Verifier:
+    """A reward that compares an answer with gold.
+
+    `format` says where the answer is and how it is compared (docs/grading.md), `keeps_form` what else the prompt asks
+    of the text; `broken` is said of a right answer in a wrong form.
+    """
+
+    format: str
+    keeps_form: Callable[[str], bool]
+    broken: str
+
+    def __call__(self, completion: str, gold: str) -> Reward:
+        """Return the reward of one completion.
+
+        Raises:
+            RewardError: if `gold` cannot be compared.
+        """
+        (answer,) = grade([(completion, gold)], self.format)
+        if answer.gold_fault is not None:
+            raise answer.gold_fault
+        return self._reward(completion, answer)
+
+    def score(self, pairs: Sequence[tuple[str, str]]) -> list[Reward]:
+        """Return the rewards of pairs of completion and gold, not graded where gold cannot be compared."""
+        answers = grade(pairs, self.format)
+        return [self._reward(completion, answer) for (completion, _), answer in zip(pairs, answers, strict=True)]
+
+    def _reward(self, completion: str, answer: Answer) -> Reward:
+        if answer.verdict == "not_graded":
+            return Reward(None, {}, answer.text, "not_graded", answer.reason)
+        form_kept, right = self.keeps_form(completion), answer.verdict == "correct"
+        parts = {"format": float(form_kept), "answer": float(right)}
+        if right and not form_kept:
+            return Reward(0.0, parts, answer.text, "wrong", f"right answer, but {self.broken}")
+        return Reward(float(right), parts, answer.text, answer.verdict, answer.reason)
 
 
-def boxed(completion: str, gold: str) -> Reward:
-    r"""Judges the last complete `\boxed{…}`; the box is all the form there is."""
-    return _judge(
-        answer=extraction.boxed(completion),
-        gold=gold,
-        format_kept=holds_box(completion),
-        missing=r"no complete \boxed{}",
-        broken=r"no complete \boxed{}",
-    )
-
+# The last complete `<answer>…</answer>`, with the `</think> <answer>` form of `r1_zero`, strict as the studies have it.
+answer_tag = Verifier("answer_tag", forms.keeps_r1_zero_format, "no '</think> <answer>'")
+# The same with any white space, or none, between the two tags.
+answer_tag_tolerant = Verifier("answer_tag", forms.keeps_r1_zero_tolerant_format, "no '</think>' before '<answer>'")
+# The last complete `\boxed{…}`; the box is all the form there is.
+boxed = Verifier("boxed", forms.holds_box, FORMATS["boxed"].missing)
+# The line after the last `####`.
+gsm8k = Verifier("gsm8k", forms.holds_hash_line, FORMATS["gsm8k"].missing)
+# What follows "Answer:", compared as figures in accounts are.
+finqa = Verifier("finqa", forms.holds_answer_line, FORMATS["finqa"].missing)
 
 # A new reward is a function (completion, gold) -> Reward and a line here.
 REWARDS: dict[str, RewardFn] = {
     "answer_tag": answer_tag,
+    "answer_tag_tolerant": answer_tag_tolerant,
     "boxed": boxed,
+    "gsm8k": gsm8k,
+    "finqa": finqa,
+    "reasoning_gym": reasoning_gym,
 }
-
-
-def _judge(answer: str | None, gold: str, format_kept: bool, missing: str, broken: str) -> Reward:
-    expected = read_number(gold)
-    if expected is None:
-        raise RewardError(f"gold: {gold!r} is not a number, and this reward compares numbers; correct the problem.")
-    number = None if answer is None else read_number(answer)
-    right = number == expected
-    parts = {"format": float(format_kept), "answer": float(right)}
-    if answer is None:
-        return Reward(0.0, parts, None, "unreadable", missing)
-    if number is None:
-        return Reward(0.0, parts, answer, "unreadable", "the answer is not one number" if answer else "empty answer")
-    if not right:
-        return Reward(0.0, parts, answer, "wrong", f"not equal to {gold}")
-    if not format_kept:
-        return Reward(0.0, parts, answer, "wrong", f"right answer, but {broken}")
-    return Reward(1.0, parts, answer, "correct", f"equal to {gold}")

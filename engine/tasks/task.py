@@ -5,11 +5,20 @@ from typing import Any, Protocol
 
 from engine.config.sections import TaskConfig
 from engine.tasks import arithmetic
+from engine.tasks.datasets import dataset_task
+from engine.tasks.reasoning_gym import ReasoningGymTask
+from engine.tasks.report import DataReport
+from engine.tasks.schedule import DataSchedule
 from engine.types import Problem, Split
 
 
 class Task(Protocol):
-    """A source of problems. Equal arguments give equal problems, and the splits share none."""
+    """A source of problems. Equal arguments give equal problems, and training shares none with the other splits."""
+
+    @property
+    def report(self) -> DataReport | None:
+        """What was found in the data; None where problems are generated."""
+        ...
 
     def train_batch(self, step: int, n: int, *, seed: int) -> list[Problem]:
         """Return the `n` training problems of `step`, whatever was asked before."""
@@ -19,12 +28,19 @@ class Task(Protocol):
         """Return `n` distinct problems of `split`."""
         ...
 
+    def schedule(self, n: int, /) -> DataSchedule | None:
+        """Return what a pass over the training problems comes to at `n` a step; None where they do not run out."""
+        ...
+
 
 class ArithmeticTask:
     """Generated sums and differences, at the difficulty of a TaskConfig."""
 
+    report: DataReport | None = None
+
     def __init__(self, config: TaskConfig) -> None:
-        self._difficulty: Mapping[str, Any] = config.model_dump(exclude={"name"})
+        fields = {"operands_min", "operands_max", "largest_operand", "operators"}
+        self._difficulty: Mapping[str, Any] = config.model_dump(include=fields)
 
     def train_batch(self, step: int, n: int, *, seed: int) -> list[Problem]:
         """Return the `n` training problems of `step`."""
@@ -34,10 +50,24 @@ class ArithmeticTask:
         """Return `n` distinct problems of `split`."""
         return arithmetic.problems(split, n, seed=seed, **self._difficulty)
 
+    def schedule(self, _n: int, /) -> DataSchedule | None:
+        """None: the problems do not run out."""
+        return None
 
-TASKS: Mapping[str, Callable[[TaskConfig], Task]] = {"arithmetic": ArithmeticTask}
+
+TASKS: Mapping[str, Callable[[TaskConfig], Task]] = {
+    "arithmetic": ArithmeticTask,
+    "gsm8k": dataset_task,
+    "math": dataset_task,
+    "finqa": dataset_task,
+    "jsonl": dataset_task,
+    "reasoning_gym": ReasoningGymTask,
+}
 
 
 def load_task(config: TaskConfig) -> Task:
-    """Return the task that `config` names."""
+    """Return the task that `config` names.
+
+    Raises TaskError where its data or its package is not there.
+    """
     return TASKS[config.name](config)

@@ -6,7 +6,7 @@ from pathlib import Path
 import torch
 
 from engine.config import RunConfig
-from engine.errors import CheckpointError
+from engine.errors import CheckpointError, TaskError
 from engine.policy.adapter import add_lora, has_adapter, load_adapter
 from engine.policy.gradient_checkpointing import enable_gradient_checkpointing
 from engine.policy.policy import Policy, load_policy
@@ -15,7 +15,7 @@ from engine.rewards.scoring import check_gold
 from engine.rewards.verifiers import REWARDS, RewardFn
 from engine.rollout.protocol import RolloutEngine, SamplingParams
 from engine.rollout.transformers_engine import TransformersEngine
-from engine.tasks.prompts import PromptTemplate, load_prompt
+from engine.tasks.prompts import PromptTemplate, prompt_of
 from engine.tasks.task import Task, load_task
 from engine.training.checkpoint import is_complete, load_checkpoint
 from engine.training.forward import check_output_layer
@@ -56,18 +56,22 @@ def set_up(config: RunConfig, *, threads: int, start: StartPoint | None) -> Setu
     """Load the policy and everything around it.
 
     Raises:
-        TaskError: if the task cannot give enough problems, or a gold answer is unreadable.
+        TaskError: if the task cannot give enough problems, a gold answer is unreadable, or the prompt does not fit.
         PolicyError: if the model cannot be loaded, or lacks what the config asks of it.
         CheckpointError: if `start` is not a complete checkpoint.
     """
     torch.set_num_threads(threads)
     torch.manual_seed(config.seed)
-    task, prompt = load_task(config.task), load_prompt(config.prompt.name)
+    prompt = prompt_of(config)
+    if prompt.reward not in REWARDS:
+        raise TaskError(f"prompt.reward={prompt.reward} is not a reward; choose one of {', '.join(sorted(REWARDS))}")
+    task = load_task(config.task)
     held_out = task.problems("validation", config.evaluation.size, seed=config.evaluation.seed)
     check_gold([*held_out, *task.train_batch(1, config.prompts_per_step, seed=config.seed)])
     if start is not None and not is_complete(start.path):
         raise CheckpointError(f"checkpoint={start.path} is missing or unfinished; start from another step")
     policy = _policy(config, start)
+    prompt = prompt.in_chat(policy.tokenizer)
     check_output_layer(policy.model)
     if config.model.gradient_checkpointing:
         enable_gradient_checkpointing(policy.model)

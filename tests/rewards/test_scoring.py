@@ -4,8 +4,10 @@ import numpy as np
 import pytest
 
 from engine.errors import TaskError
+from engine.rewards import grading
+from engine.rewards.pool import GraderPool
 from engine.rewards.scoring import check_gold, score_groups
-from engine.rewards.verifiers import answer_tag
+from engine.rewards.verifiers import answer_tag, boxed, gsm8k
 from engine.types import Completion, Group, Problem, Reward
 
 
@@ -61,6 +63,35 @@ def test_readable_gold_answers_pass_the_check():
 
 
 def test_an_unreadable_gold_answer_is_an_error_that_names_the_problem():
-    problems = [Problem("a", "?", "16"), Problem("b", "?", "sixteen"), Problem("c", "?", "")]
-    with pytest.raises(TaskError, match=r"^gold: 2 of 3 problems .* \(b \('sixteen'\), c \(''\)\)"):
+    problems = [Problem("a", "?", "16"), Problem("b", "?", "n/a"), Problem("c", "?", "")]
+    with pytest.raises(TaskError, match=r"^gold: 2 of 3 problems .* \(b \('n/a'\), c \(''\)\)"):
         check_gold(problems)
+
+
+def test_a_verifier_scores_the_whole_batch_and_gold_that_cannot_be_read_costs_its_own_group():
+    boxes = [r"\boxed{\sqrt{12}}", r"\boxed{5}"]
+    groups = [_group(r"2\sqrt{3}", *boxes), _group("", *boxes), _group("5", *boxes)]
+    rewards_P_G = score_groups(groups, boxed)
+    assert [[reward.value for reward in group] for group in rewards_P_G] == [[1.0, 0.0], [None, None], [0.0, 1.0]]
+    assert rewards_P_G[1][0].reason.startswith("RewardError: gold: '' is not an answer")
+
+
+def test_an_answer_that_cannot_be_worked_out_is_not_graded_and_the_rest_of_its_group_is(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    with GraderPool(2, seconds=1) as pool:
+        monkeypatch.setattr(grading, "shared_pool", lambda: pool)
+        ((hangs, right),) = score_groups([_group("x+1", r"\boxed{(10!)!}", r"\boxed{1+x}")], boxed)
+    assert (hangs.value, hangs.verdict, hangs.reason) == (None, "not_graded", "stopped after 1 s")
+    assert right.value == 1.0
+
+
+def test_gold_is_checked_under_the_reward_that_will_judge_it():
+    problems = [Problem("a", "?", r"\sqrt{3}"), Problem("b", "?", "16")]
+    check_gold(problems, boxed)
+    with pytest.raises(TaskError, match=r"^gold: 1 of 2 problems .* \(a \('.*'\)\); gold: .* gsm8k compares numbers"):
+        check_gold(problems, gsm8k)
+
+
+def test_a_reward_with_a_comparison_of_its_own_is_not_asked_for_gold():
+    check_gold([Problem("a", "?", "")], lambda completion, gold: Reward(0.0, {}, None, "wrong"))

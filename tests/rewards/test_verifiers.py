@@ -1,9 +1,13 @@
+import time
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.errors import RewardError
-from engine.rewards.verifiers import REWARDS, answer_tag, boxed
+from engine.rewards.verifiers import REWARDS, Verifier, answer_tag, answer_tag_tolerant, boxed, finqa, gsm8k
+
+VERIFIERS = {name: reward_fn for name, reward_fn in REWARDS.items() if isinstance(reward_fn, Verifier)}
 
 
 def test_a_right_answer_in_the_right_form_is_worth_one():
@@ -55,16 +59,45 @@ def test_numbers_are_compared_and_not_their_spelling():
     assert boxed(r"\boxed{\frac{1}{4}}", "0.25").value == 1.0
 
 
-@pytest.mark.parametrize("reward_fn", REWARDS.values(), ids=REWARDS)
+@pytest.mark.parametrize("reward_fn", VERIFIERS.values(), ids=VERIFIERS)
 def test_a_gold_answer_that_is_not_a_number_is_an_error_and_never_a_reward(reward_fn):
-    with pytest.raises(RewardError, match=r"^gold: 'n/a' is not a number"):
-        reward_fn(r"</think> <answer> n/a </answer> \boxed{n/a}", "n/a")
+    with pytest.raises(RewardError, match=r"^gold: 'n/a' is not an answer"):
+        reward_fn("</think> <answer> n/a </answer> \\boxed{n/a}\n#### n/a", "n/a")
 
 
-@pytest.mark.parametrize("reward_fn", REWARDS.values(), ids=REWARDS)
+@pytest.mark.parametrize("reward_fn", VERIFIERS.values(), ids=VERIFIERS)
 @given(text=st.text(alphabet="<>/answer 16\\boxed{}") | st.text())
 def test_value_verdict_and_parts_agree_on_any_text(reward_fn, text):
     reward = reward_fn(text, "16")
     assert reward.value == reward.parts["format"] * reward.parts["answer"]
     assert (reward.verdict == "correct") == (reward.value == 1.0)
     assert reward.reason
+
+
+def test_each_verifier_reads_the_answer_where_its_prompt_has_it():
+    assert gsm8k("6*7=<<6*7=42>>42\n#### 42", "so it is\n#### 42").value == 1.0
+    assert gsm8k("It is 42.", "42").reason == "no line with ####"
+    assert finqa("Answer: 12.5%", "0.125").value == 1.0
+    assert finqa("It is 12.5%", "0.125").verdict == "unreadable"
+
+
+def test_the_tolerant_form_takes_a_line_break_between_the_tags_and_the_strict_one_does_not():
+    text = "Seven sixes.</think>\n<answer>42</answer>"
+    assert (answer_tag(text, "42").value, answer_tag_tolerant(text, "42").value) == (0.0, 1.0)
+    assert answer_tag_tolerant("Seven sixes. <answer>42</answer>", "42").reason == (
+        "right answer, but no '</think>' before '<answer>'"
+    )
+
+
+def test_expressions_are_compared_as_well():
+    assert boxed(r"\boxed{\sqrt{12}}", r"2\sqrt{3}").value == 1.0
+    assert boxed(r"\boxed{\sqrt{12}}", r"3\sqrt{3}").verdict == "wrong"
+
+
+def test_a_step_of_plain_numbers_is_scored_in_no_time():
+    pairs = [(f" 7+12=19; {k}</think> <answer> {k} </answer>", "16") for k in range(128)]
+    answer_tag.score(pairs)
+    started = time.perf_counter()
+    rewards = answer_tag.score(pairs)
+    assert time.perf_counter() - started < 0.01
+    assert sum(reward.value for reward in rewards) == 1.0

@@ -4,13 +4,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.rewards.equality import read_number
+from engine.rewards.numbers import read_number
 
 # fmt: off
 NOT_ONE_NUMBER = [
     "", " ", ".", "-", ",", "12 13", "1,2", "1,23,456", "1234,567", "3/0", "2+2", "6*7=42", "x = 5", "25%",
-    "1e3", "41 or 42", "four", "٤٢", "0x2a", "1_000", "--5", "1/2/3", "nan", "inf", "**", "$$", r"\boxed{}",
-    "½", "4²",
+    "41 or 42", "four", "٤٢", "0x2a", "1_000", "--5", "1/2/3", "nan", "inf", "**", "$$", r"\boxed{}", "4²", "2 4/3",
+    "2 3/0", "1e999", "10^10^10", "10^99999", "9^9", "5!", "3x", "1.2.3", "1 000",
 ]
 # fmt: on
 
@@ -43,6 +43,22 @@ NOT_ONE_NUMBER = [
         (r"\(42\)", 42),
         (r"\boxed{42}", 42),
         (r"$\boxed{42.}$.", 42),
+        ("４２", 42),
+        (r"10{,}000", 10_000),
+        (r"111, \! 111", 111_111),
+        (r"10\,000", 10_000),
+        ("2 1/3", Fraction(7, 3)),
+        (r"-2\frac{1}{3}", Fraction(-7, 3)),
+        ("2½", Fraction(5, 2)),
+        ("½", Fraction(1, 2)),
+        ("1e3", 1000),
+        ("1.2E-2", Fraction(12, 1000)),
+        (r"1.5 \times 10^{3}", 1500),
+        ("1.5×10³", 1500),
+        ("-3 * 10^2", -300),
+        ("10^3", 1000),
+        (r"0.\overline{3}", Fraction(1, 3)),
+        (r"0.1\overline{6}", Fraction(1, 6)),
     ],
 )
 def test_a_number_is_read_exactly(text, number):

@@ -1,0 +1,66 @@
+"""What a run would be asked, before it starts: plain data for the form, without a model."""
+
+from dataclasses import dataclass
+
+from engine.config import RunConfig
+from engine.tasks.prompts import PromptTemplate, prompt_of
+from engine.tasks.schedule import DataSchedule
+from engine.tasks.task import Task, load_task
+from engine.types import Problem, Split
+
+
+@dataclass(frozen=True, slots=True)
+class PreviewRow:
+    """A problem as it is put; lengths in characters. Of a chat prompt the message, without the model's template."""
+
+    problem_id: str
+    split: Split
+    prompt: str
+    gold: str
+    prompt_length: int
+    question_length: int
+    gold_length: int
+
+
+@dataclass(frozen=True, slots=True)
+class Preview:
+    """Rows and what goes for all of them. `sentences` say what was found in the data, and how it is dealt out."""
+
+    rows: tuple[PreviewRow, ...]
+    reward: str
+    stop_strings: tuple[str, ...]
+    in_chat_template: bool
+    schedule: DataSchedule | None
+    sentences: tuple[str, ...]
+
+
+def preview(config: RunConfig, n: int = 5) -> Preview:
+    """The first `n` problems of the first step, with what the run is told of its data.
+
+    Raises TaskError where the run could not begin: no data, too little of it for a step or for the evaluation.
+    """
+    task, prompt = load_task(config.task), prompt_of(config)
+    first = task.train_batch(1, config.prompts_per_step, seed=config.seed)
+    task.problems("validation", config.evaluation.size, seed=config.evaluation.seed)
+    dealt = task.schedule(config.prompts_per_step)
+    return Preview(
+        rows=tuple(_row(problem, prompt) for problem in first[:n]),
+        reward=prompt.reward,
+        stop_strings=prompt.stop_strings,
+        in_chat_template=prompt.chat,
+        schedule=dealt,
+        sentences=data_sentences(task, config),
+    )
+
+
+def data_sentences(task: Task, config: RunConfig) -> tuple[str, ...]:
+    """What there is to say of a run's data: what was found in it, and how it is dealt out to the steps."""
+    dealt = task.schedule(config.prompts_per_step)
+    found = task.report.sentences if task.report else ()
+    return (*found, dealt.sentence) if dealt else found
+
+
+def _row(problem: Problem, prompt: PromptTemplate) -> PreviewRow:
+    text = prompt.message(problem.question)
+    lengths = len(text), len(problem.question), len(problem.gold)
+    return PreviewRow(problem.problem_id, problem.split, text, problem.gold, *lengths)
