@@ -12,7 +12,8 @@ from engine.rewards.spelling import key
 Leaf = Callable[[Expression | Quantity, Expression | Quantity], bool | None]
 
 FINE_DECIMAL = Fraction(1, 10**6)  # six decimals stand for a value that does not end
-ROUNDING = Fraction(1, 100)  # what a rounded figure may be off by, relative to gold
+# What a rounded figure may be off by, relative to gold: gold that is a round figure may well be exact.
+ANSWER_ROUNDED, GOLD_ROUNDED = Fraction(5, 100), Fraction(1, 100)
 _FUNCTION = re.compile(r"[a-zA-Z]\(.*\)")
 
 
@@ -113,7 +114,9 @@ def _same_numbers(
         return True
     our_place, their_place = answer.number.place * answer_factor, gold.number.place * gold_factor
     if rounded:
-        return 2 * gap <= max(our_place, their_place) and gap <= ROUNDING * abs(theirs)
+        return (2 * gap <= our_place and gap <= ANSWER_ROUNDED * abs(theirs)) or (
+            2 * gap <= their_place and gap <= GOLD_ROUNDED * abs(theirs)
+        )
     for place, exact in ((our_place, theirs), (their_place, ours)):
         if 0 < place <= FINE_DECIMAL and _never_ends(exact):
             return gap <= place
@@ -130,6 +133,8 @@ def _never_ends(value: Fraction) -> bool:
 
 def _units_differ(answer: Expression | Quantity, gold: Expression | Quantity) -> bool:
     ours, theirs = answer.unit, gold.unit
+    if isinstance(answer, Quantity) and isinstance(gold, Quantity) and answer.percent != gold.percent:
+        return (theirs if answer.percent else ours) is not None
     if ours is None or theirs is None or ours.dimension is None or theirs.dimension is None:
         return False
     if isinstance(answer, Quantity) and isinstance(gold, Quantity):
@@ -167,6 +172,8 @@ def _same_words(answer: Reading, gold: Reading) -> bool:
         return False
     words, other = (answer, gold) if isinstance(answer, Words) else (gold, answer)
     assert isinstance(words, Words)
+    if isinstance(other, Quantity) and other is answer:  # the full hour
+        return other.unit is None and words.text.rstrip("apm") == f"{other.number.value}:00"
     return isinstance(other, Expression) and key(other.text).lower() == words.text.replace(" ", "")
 
 

@@ -38,9 +38,9 @@ def boxed(text: str) -> str | None:
 
 
 def hash_line(text: str) -> str | None:
-    """The rest of the line after the last `####`, or the next line where that is empty; None if there is no `####`.
+    """The rest of the last line with `####` and something behind it; None if there is no `####`.
 
-    Spaces at its ends, and further signs `#`, are removed.
+    Where no such line has anything, the line after the last. Spaces and further signs `#` at the ends are removed.
     """
     return _last_line(_HASHES, text)
 
@@ -58,9 +58,8 @@ def _last_line(marker: re.Pattern[str], text: str) -> str | None:
     found = list(marker.finditer(text))
     if not found:
         return None
-    last = found[-1]
-    line = last.group(1).strip(" \t\r#")
-    if line:
-        return line
-    following = text[last.end() :].strip()
-    return following.partition("\n")[0].strip(" \t\r#") if following else ""
+    lines: list[str] = [each.group(1).strip(" \t\r#") for each in found]
+    for line in reversed(lines):
+        if line:
+            return line
+    return text[found[-1].end() :].strip().partition("\n")[0].strip(" \t\r#")

@@ -86,8 +86,10 @@ def judge(answer: str, gold: str, format_name: str, leaf: Leaf = undecided) -> J
 
 
 def final_gold(gold: str) -> str:
-    """Return gold without the worked solution before it, where it ends in a line with `####`."""
-    return (extraction.hash_line(gold) or "") if "####" in gold else gold
+    r"""Return the answer that a whole worked solution ends in: after the last `####`, else in the last `\boxed{}`."""
+    if "####" in gold:
+        return extraction.hash_line(gold) or ""
+    return (extraction.boxed(gold) or "") if "\\boxed" in gold else gold
 
 
 @lru_cache(maxsize=4096)

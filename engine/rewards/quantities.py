@@ -12,6 +12,7 @@ from engine.rewards.units import SCALES, currency, read_unit
 
 _CURRENCY = re.compile(r"(?:US|U\.S\.|A|C|CA|AU|NZ|HK)?\s?(\$|€|£|¥|₹|Rs)\.?\s*|USD\s*", re.IGNORECASE)
 _PERCENT = re.compile(r"\s*(?:%|per\s?cent(?:age)?(?: points?)?(?![a-z])|pct\.?(?![a-z]))", re.IGNORECASE)
+_ASIDE = re.compile(r"\s+\(([A-Za-z][A-Za-z -]*)\)")  # `42 (forty-two)`, `42 (dollars)`
 _SCALE = re.compile(rf"\s*({'|'.join(SCALES)})s?(?![a-z])", re.IGNORECASE)
 
 
@@ -47,6 +48,11 @@ def read_quantity(text: str, *, accounts: bool = False) -> Quantity | None:
     scale = _SCALE.match(rest)
     rest = rest[scale.end() :] if scale else rest
     quantity = Quantity(number, bool(percent), SCALES[scale.group(1).lower()] if scale else 1, unit)
+    if (aside := _ASIDE.fullmatch(rest)) is not None:
+        said = read_number_word(aside.group(1))
+        if said is not None and said != number.value:
+            return None
+        rest = f" {aside.group(1)}" if said is None else ""
     if not rest.strip(" .,"):
         return quantity
     if percent is None and re.match(r"[(\[{+\-=<>:|&]", rest.lstrip()):

@@ -34,7 +34,13 @@ _TIME = re.compile(
 _UNIT_AT_END = re.compile(rf"\s*{TEXT_OPEN}([^{TEXT_CLOSE}]*){TEXT_CLOSE}\s*(\^\s*\{{?\s*[23]\s*\}}?)?$")
 _WORDS_AT_END = re.compile(r"(?<=[0-9)}\sa-z])\s+([a-z]{3,}(?:\s+[a-z]{2,})*)$")
 _LETTERS = re.compile(r"[A-Za-z]{2,}(?:['-][A-Za-z]+)*(?:,? (?:[aAI]|[A-Za-z]{2,}(?:['-][A-Za-z]+)*))*")
-_CHOICE = re.compile(r"\(?([A-Z])(?:\)\s*:?|[.:])\s+(?!and\b|or\b).+|\(([A-Z])\)\s*\S.*")
+# A letter with what it stands for; a second letter makes it a list.
+_CHOICE = re.compile(r"(?:\(?([A-Z])(?:\)\s*:?|[.:])\s+|\(([A-Z])\)\s*)(?![,;&]|and\b|or\b)(?!.*\b[A-Z][.):]).+")
+_POINTS = re.compile(
+    r"\\(?:angle|triangle|overline|overrightarrow|overleftrightarrow|vec|widehat|measuredangle)\s*\{?\s*([A-Z]{1,5})\s*\}?"
+)
+_JOINED = re.compile(r",|\b(?:and|or)\b")
+_ALL_NUMBERS = re.compile(r"\\mathbb\s*\{?R\}?|\\R|(?:all )?real numbers|all reals", re.IGNORECASE)
 _SENTENCE = re.compile(r"[A-Za-z][^=0-9\\]*\s(?:is|are|was|were|equals|has|have)\s+(?:equal to\s+)?(.+)")
 _DEGREES = re.compile(rf"([0-9]+(?:\.[0-9]+)?)\s*{TEXT_OPEN} degrees{TEXT_CLOSE}")
 _FUNCTIONS = re.compile(r"\\(?:sin|cos|tan|cot|sec|csc)(?![a-z])")
@@ -62,9 +68,9 @@ def read(text: str, *, accounts: bool = False) -> Reading | None:
 def _read(text: str, accounts: bool) -> Reading | None:
     text = re.sub(r"^\+(?!\s*[+-])\s*", "", text.strip())
     return (
-        read_quantity(text, accounts=accounts)
+        _time(text)
+        or read_quantity(text, accounts=accounts)
         or _numeral(text)
-        or _time(text)
         or _choice(text)
         or _listing(text, accounts)
         or _relation(text, accounts)
@@ -99,12 +105,14 @@ def _choice(text: str) -> Words | None:
 
 
 def _listing(text: str, accounts: bool) -> Reading | None:
+    if _ALL_NUMBERS.fullmatch(without_marks(text)):
+        return Listing((Expression(r"-\infty"), Expression(r"\infty")), "()")
     inner = text
     if text.startswith(TEXT_OPEN) and text.endswith(TEXT_CLOSE) and text.count(TEXT_OPEN) == 1:
         inner = text[1:-1].strip()
         if (pair := enclosed(inner)) is not None and "," not in inner:
             inner = pair[1]
-        if "," not in inner:
+        if not _JOINED.search(inner):
             return Words(_folded(inner)) if _is_wordy(inner) else _read(inner, accounts)
     if (matrix := _MATRIX.fullmatch(inner)) is not None:
         rows = [split(row, re.compile("&")) for row in re.split(r"\\\\", matrix.group(2)) if row.strip()]
@@ -135,9 +143,7 @@ def _bracketed(opening: str, content: str, closing: str, accounts: bool) -> Read
     if len(parts) == 1:
         inner = _read(content, accounts)
         return Listing((inner,), "{}") if braces and inner is not None and not isinstance(inner, Listing) else inner
-    if opening == "{":
-        return None
-    return _items(parts, "{}" if braces else opening + closing, accounts)
+    return _items(parts, "{}" if braces or opening == "{" else opening + closing, accounts)
 
 
 def _items(parts: list[str], brackets: str, accounts: bool) -> Listing | None:
@@ -200,8 +206,10 @@ def _interval(text: str) -> Listing | None:
 
 
 def _words(text: str) -> Words | None:
-    """Words, but not a letter or two, which are a variable or a product."""
+    """Words or the points that name a figure, but not a letter or two, which are a variable or a product."""
     bare = without_marks(text).strip()
+    if (points := _POINTS.fullmatch(bare)) is not None:
+        return Words(points.group(1).lower())
     if not _LETTERS.fullmatch(bare) or (len(bare) < 3 and bare.lower() not in ("no",)):
         return None
     return Words(_folded(bare)) if len(bare.split()) <= MOST_WORDS and _is_wordy(bare) else None

@@ -43,7 +43,7 @@ _WRAPPERS = (("\\(", "\\)"), ("\\[", "\\]"), *((mark, mark) for mark in ("$$", "
 _DEGREES = re.compile(
     r"\^\s*(?:\{\s*\\circ\s*\}|\\circ(?![a-zA-Z])|\\degree(?![a-zA-Z]))|\\degree(?![a-zA-Z])",
 )
-_ENDS = re.compile(r"(?:\s|(?<!\\)\\[,;: ]|[.,;:])+$")
+_ENDS = re.compile(r"(?:\s|\\\\|(?<!\\)\\[,;: ]|[.,;:])+$|\s+is (?:the|my|our) (?:final |correct )?answer\W*$")
 
 
 def plain(text: str) -> str:
@@ -114,6 +114,8 @@ def _commands(text: str) -> str:
     text = re.sub(r"\\frac\s*([0-9])\s*\{", r"\\frac{\1}{", text)
     text = re.sub(r"\\frac\s*(\{[^{}]*\})\s*([0-9a-zA-Z])", r"\\frac\1{\2}", text)
     text = re.sub(r"\\frac\s*(\\[a-zA-Z]+)\s*([0-9a-zA-Z])", r"\\frac{\1}{\2}", text)
+    text = re.sub(r"\\[dt]?binom\s*([0-9])\s*([0-9])", r"\\binom{\1}{\2}", text)
+    text = re.sub(r"\{([^{}]*)\\choose(?![a-zA-Z])([^{}]*)\}", r"\\binom{\1}{\2}", text)
     text = re.sub(r"\\sqrt\s*([0-9a-zA-Z])", r"\\sqrt{\1}", text)
     text = re.sub(r"(?<![\\a-zA-Z])sqrt\s*\(([^()]*)\)", r"\\sqrt{\1}", text)
     text = re.sub(r"(?<![\\a-zA-Z])pi(?![a-zA-Z])", r"\\pi ", text)

@@ -5,6 +5,7 @@ Its own timeouts are off: they work in a main thread only. So is its stripping o
 
 import logging
 from fractions import Fraction
+from typing import Any
 
 import sympy
 from latex2sympy2_extended.math_normalization import NormalizationConfig
@@ -41,6 +42,10 @@ def same(answer: Expression | Quantity, gold: Expression | Quantity) -> bool | N
     for decimal, value in ((answer, theirs[0]), (gold, ours[0])):
         if isinstance(decimal, Quantity) and 0 < decimal.number.place <= FINE_DECIMAL and _is_close(decimal, value):
             return True
+    if _is_in_degrees(answer) and _is_in_radians(gold):
+        ours = [ours[0] * sympy.pi / 180]
+    elif _is_in_degrees(gold) and _is_in_radians(answer):
+        theirs = [theirs[0] * sympy.pi / 180]
     return bool(verify(theirs, ours, strict=True, timeout_seconds=None, allow_set_relation_comp=True))
 
 
@@ -61,12 +66,15 @@ def warm_up() -> None:
     same(Expression(r"\frac{\sqrt{3}}{2}"), Expression(r"\sin(\frac{\pi}{3})"))
 
 
-def _parse(latex: str) -> list[object]:
-    return [
-        each
-        for each in parse(f"${latex}$", extraction_config=[_LATEX], fallback_mode="no_fallback", parsing_timeout=None)
-        if not isinstance(each, str)
-    ]
+def _parse(latex: str) -> list[Any]:
+    found = parse(f"${latex}$", extraction_config=[_LATEX], fallback_mode="no_fallback", parsing_timeout=None)
+    return [_with_imaginary_unit(each) for each in found if not isinstance(each, str)]
+
+
+def _with_imaginary_unit(value: Any) -> Any:
+    """Return `value` with a free `i` as the imaginary unit; to math-verify it is one letter among others."""
+    units = {symbol: sympy.I for symbol in getattr(value, "free_symbols", ()) if symbol.name == "i"}
+    return value.subs(units) if units else value
 
 
 def _latex(value: Expression | Quantity) -> str:
@@ -81,6 +89,14 @@ def _exact(number: Fraction) -> str:
         return str(number.numerator)
     sign = "-" if number < 0 else ""
     return rf"{sign}\frac{{{abs(number.numerator)}}}{{{number.denominator}}}"
+
+
+def _is_in_degrees(value: Expression | Quantity) -> bool:
+    return value.unit is not None and value.unit.dimension == "angle"
+
+
+def _is_in_radians(value: Expression | Quantity) -> bool:
+    return isinstance(value, Expression) and value.unit is None and r"\pi" in value.text
 
 
 def _is_close(decimal: Quantity, value: object) -> bool:

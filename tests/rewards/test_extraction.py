@@ -62,6 +62,7 @@ def test_the_complete_box_that_starts_last_is_read(text, answer):
         ("#### 42\nSo there.", "42"),
         ("####\n\n42\n7", "42"),
         ("#### 42 ####", "42"),
+        ("#### 42\n####", "42"),
         ("##### 42", "42"),
         ("#### 6 boxes of 7", "6 boxes of 7"),
         ("####", ""),

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.errors import RewardError
-from engine.rewards.judging import FORMATS, judge, read_gold
+from engine.rewards.judging import FORMATS, final_gold, judge, read_gold
 from engine.rewards.reading import LONGEST_ANSWER, read
 from engine.rewards.readings import Expression, Quantity
 from engine.rewards.spelling import plain
@@ -149,6 +149,28 @@ def test_one_wrong_number_decides_a_pair_without_the_leaf():
     judgement = judge(r"(1, \sqrt{12})", r"(2, 2\sqrt{3})", "boxed")
     assert judgement is not None
     assert judgement.verdict == "wrong"
+
+
+@pytest.mark.parametrize(
+    ("gold", "final"),
+    [
+        ("6*7=<<6*7=42>>42\n#### 42", "42"),
+        (r"We have $6 \cdot 7 = \boxed{42}$, as was asked.", "42"),
+        (r"First \boxed{1}, then \boxed{\frac{1}{2}}.", r"\frac{1}{2}"),
+        ("####", ""),
+        (r"It is \boxed{4", ""),
+        (r"\frac{1}{2}", r"\frac{1}{2}"),
+    ],
+)
+def test_gold_may_be_a_whole_worked_solution(gold: str, final: str):
+    assert final_gold(gold) == final
+
+
+@pytest.mark.parametrize("end", ["so it is\n#### 42", r"so it is \boxed{42}."])
+def test_gold_with_a_long_solution_is_read_at_its_end(end: str):
+    judgement = judge("42", "By 41 steps: " * 1000 + end, "answer_tag")
+    assert judgement is not None
+    assert (judgement.verdict, judgement.reason) == ("correct", "equal to 42")
 
 
 @pytest.mark.parametrize(("gold", "words"), [("", "is not an answer"), ("seven apples or so", "is not a number")])
