@@ -112,7 +112,7 @@ def _insert(
             created_at=now,
             queued_at=now,
             step=parent_step or 0,
-            total_steps=config.grpo.steps,
+            total_steps=config.total_steps,
             seconds=0.0,
             parent_run_id=parent_run_id,
             parent_step=parent_step,

@@ -166,7 +166,7 @@ class TestFaults:
             (
                 ("steps: 7", "steps: 0"),
                 "grpo.steps",
-                "grpo.steps=0: input should be greater than or equal to 1 (1 to 1 000 000 steps) (arm clip, dapo)",
+                "grpo.steps=0 and sft.steps=0 leave nothing to train; raise one of them (arm clip, dapo)",
             ),
         ],
         ids=lambda value: value if isinstance(value, str) and " " not in value else "",

@@ -5,6 +5,7 @@ from engine.config.sections.model import LoraConfig, ModelConfig
 from engine.config.sections.optimizer import OptimizerConfig
 from engine.config.sections.rollout import RolloutConfig, TruncatedCompletions, TruncationConfig
 from engine.config.sections.section import Section, about
+from engine.config.sections.sft import SftConfig, SftLoss
 from engine.config.sections.task import PromptConfig, TaskConfig
 from engine.config.sections.upkeep import CheckpointConfig, EvaluationConfig, LoggingConfig, StoppingConfig
 
@@ -21,6 +22,8 @@ __all__ = [
     "PromptConfig",
     "RolloutConfig",
     "Section",
+    "SftConfig",
+    "SftLoss",
     "StoppingConfig",
     "TaskConfig",
     "TruncatedCompletions",

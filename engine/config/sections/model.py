@@ -9,6 +9,11 @@ class ModelConfig(Section):
     """The language model that is trained."""
 
     name: str = about("tiny-math", "`tiny-math` (embedded), a hub name, or a local folder.", min_length=1)
+    init_from: str | None = about(
+        None,
+        "Weights to begin with: a checkpoint, as `run:<id>@<step>`, or a folder; empty takes those of model.name.",
+        min_length=1,
+    )
     dtype: Literal["float32", "bfloat16"] = about("float32", "Number format of weights and activations.")
     device: Literal["auto", "cpu", "cuda"] = about("auto", "Where the model runs; auto takes a GPU if there is one.")
     threads: int | None = about(
