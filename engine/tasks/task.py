@@ -1,11 +1,11 @@
 """Tasks by name: what gives a run its problems. A new task is a module here and a line in `TASKS`."""
 
 from collections.abc import Callable, Mapping
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from engine.config.sections import TaskConfig
 from engine.tasks import arithmetic
-from engine.types import Problem, Split
+from engine.types import Demonstration, Problem, Split
 
 
 class Task(Protocol):
@@ -17,6 +17,18 @@ class Task(Protocol):
 
     def problems(self, split: Split, n: int, *, seed: int) -> list[Problem]:
         """Return `n` distinct problems of `split`."""
+        ...
+
+
+@runtime_checkable
+class Demonstrates(Protocol):
+    """A task that can show how its problems are solved; not every task can."""
+
+    def demonstrations(self, n: int, prompt_name: str, *, seed: int) -> list[Demonstration]:
+        """Return `n` solved problems of the training split under a prompt; a larger `n` only adds to them.
+
+        Raises TaskError where it has none, or not so many.
+        """
         ...
 
 
@@ -33,6 +45,10 @@ class ArithmeticTask:
     def problems(self, split: Split, n: int, *, seed: int) -> list[Problem]:
         """Return `n` distinct problems of `split`."""
         return arithmetic.problems(split, n, seed=seed, **self._difficulty)
+
+    def demonstrations(self, n: int, prompt_name: str, *, seed: int) -> list[Demonstration]:
+        """Return `n` training problems worked out step by step."""
+        return arithmetic.demonstrations(n, prompt_name, seed=seed, **self._difficulty)
 
 
 TASKS: Mapping[str, Callable[[TaskConfig], Task]] = {"arithmetic": ArithmeticTask}
