@@ -1,6 +1,6 @@
 """The sections of a RunConfig: each field with its default, range, unit and one sentence."""
 
-from engine.config.sections.algorithm import EntropyConfig, GrpoConfig, KlConfig
+from engine.config.sections.algorithm import EntropyConfig, GrpoConfig, KlConfig, LearnFrom
 from engine.config.sections.model import LoraConfig, ModelConfig
 from engine.config.sections.optimizer import OptimizerConfig
 from engine.config.sections.rollout import RolloutConfig, TruncatedCompletions, TruncationConfig
@@ -15,6 +15,7 @@ __all__ = [
     "EvaluationConfig",
     "GrpoConfig",
     "KlConfig",
+    "LearnFrom",
     "LoggingConfig",
     "LoraConfig",
     "ModelConfig",
