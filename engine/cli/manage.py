@@ -134,11 +134,12 @@ def _parent(db: Database, run_at_step: str) -> tuple[Run, int]:
 
 def _check_fork(parent: Run, step: int, config: RunConfig) -> None:
     problems = []
-    if config.grpo.steps <= step:
-        message = f"steps={config.grpo.steps} leaves nothing to do from step {step} on; --set steps={2 * step} or more"
+    if config.total_steps <= step:
+        more = 2 * step - config.sft.steps
+        message = f"steps={config.grpo.steps} leaves nothing to do from step {step} on; --set steps={more} or more"
         problems.append(FieldProblem("grpo.steps", message))
     changed = diff(parent.run_config(), config)
-    for path in ("model.name", "lora.rank", "lora.alpha"):
+    for path in ("model.name", "model.init_from", "lora.rank", "lora.alpha"):
         if path in changed:
             old, new = (value if value is not None else "empty" for value in changed[path])
             message = f"{path}={new} does not fit the checkpoint, which is of {path}={old}; launch a new run instead"

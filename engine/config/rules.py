@@ -1,6 +1,5 @@
 """Rules that span fields."""
 
-import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -10,7 +9,6 @@ if TYPE_CHECKING:
     from engine.config.run_config import RunConfig
 
 WITHOUT_RATIO = ("no_baseline", "reinforce_with_baseline")
-CHECKPOINT = re.compile(r"run:(?P<run>.+)@(?P<step>\d+)")
 
 
 def check_rules(config: "RunConfig") -> None:
@@ -100,7 +98,7 @@ def _length_problems(config: "RunConfig") -> Iterator[FieldProblem]:
 
 def _start_problems(config: "RunConfig") -> Iterator[FieldProblem]:
     start = config.model.init_from
-    if start is not None and start.startswith("run:") and not CHECKPOINT.fullmatch(start):
+    if start is not None and start.startswith("run:") and config.model.initial_checkpoint is None:
         yield FieldProblem(
             "model.init_from",
             f"init_from={start} names no checkpoint; write run:<id>@<step>, such as run:k7wq2m4x@40, or a folder",

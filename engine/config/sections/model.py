@@ -1,8 +1,11 @@
 """The model that is trained, and how much of it."""
 
+import re
 from typing import Literal
 
 from engine.config.sections.section import Section, about
+
+_CHECKPOINT = re.compile(r"run:(?P<run>.+)@(?P<step>\d+)")
 
 
 class ModelConfig(Section):
@@ -33,6 +36,12 @@ class ModelConfig(Section):
         ge=1,
         le=1_000_000,
     )
+
+    @property
+    def initial_checkpoint(self) -> tuple[str, int] | None:
+        """The run and the step that `init_from` names; None where it is a folder or empty."""
+        found = _CHECKPOINT.fullmatch(self.init_from or "")
+        return (found["run"], int(found["step"])) if found else None
 
 
 class LoraConfig(Section):
