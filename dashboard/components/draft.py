@@ -160,15 +160,20 @@ def _name_problems(draft: Draft) -> tuple[FieldProblem, ...]:
 def _fork_problems(draft: Draft, read: dict[str, Any]) -> Iterator[FieldProblem]:
     if draft.parent is None:
         return
-    step, steps, model = draft.parent[1], read["grpo.steps"], read["model.name"]
-    if isinstance(steps, int) and steps <= step:
-        message = (
-            f"grpo.steps={steps} leaves nothing to do: the fork goes on after step {step}; use at least {step + 1}"
-        )
+    step, steps, of_sft, model = draft.parent[1], read["grpo.steps"], read["sft.steps"], read["model.name"]
+    if isinstance(steps, int) and isinstance(of_sft, int) and steps + of_sft <= step:
+        fewest = step + 1 - of_sft
+        message = f"grpo.steps={steps} leaves nothing to do: the fork goes on after step {step}; use at least {fewest}"
         yield FieldProblem("grpo.steps", message)
     if model != draft.base.model.name:
         message = f"model.name={model} does not fit the checkpoint, which is of {draft.base.model.name}; keep that one"
         yield FieldProblem("model.name", message)
+    start, before = read["model.init_from"], draft.base.model.init_from
+    if start != before:
+        message = (
+            f"model.init_from={start or '(empty)'} has no effect on a fork, which begins with its parent's weights"
+        )
+        yield FieldProblem("model.init_from", f"{message}; keep {before or 'it empty'}")
 
 
 def _with_seed(config: RunConfig, seed: int) -> RunConfig:

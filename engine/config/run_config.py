@@ -84,6 +84,11 @@ class RunConfig(Section):
         return self.train_batch_size // self.grpo.gradient_accumulation_steps
 
     @property
+    def largest_micro_batch(self) -> int:
+        """The most sequences that a forward and backward pass takes, in either phase."""
+        return self.micro_batch_size if self.grpo.steps else min(self.micro_batch_size, self.sft.batch_size)
+
+    @property
     def optimizer_steps_per_step(self) -> int:
         """Optimizer steps taken on one rollout batch, all epochs together."""
         return self.rollout.rollout_batch_size // self.train_batch_size * self.grpo.epochs_per_rollout_batch
