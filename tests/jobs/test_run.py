@@ -13,6 +13,7 @@ import pytest
 from engine.errors import StoreError
 from engine.jobs import heartbeat
 from engine.jobs.run import run_attempt
+from engine.jobs.run_log import step_line
 from engine.jobs.stop_flag import StopFlag
 from engine.store import queue, reads, writes
 from engine.store.database import Database
@@ -302,3 +303,9 @@ def test_no_thread_is_left_behind(db: Database, claimed: Claimed) -> None:
     before = threading.active_count()
     attempt(db, claimed(), two_steps)
     assert threading.active_count() == before
+
+
+def test_the_log_of_a_step_of_sft_has_its_loss() -> None:
+    metrics = {"loss": 0.0625, "entropy": 0.25, "step_time": 0.5}
+    assert step_line(StepRecord(3, metrics), 20) == "step 3/20  loss 0.062  entropy 0.250  time 0.50 s"
+    assert "loss" not in step_line(StepRecord(3, {**metrics, "reward": 0.5}), 20)
