@@ -43,7 +43,12 @@ METRICS: dict[str, Metric] = _table(
     ("groups/all_correct", "All right", "share", "Share of groups in which every completion is correct."),
     ("groups/all_wrong", "All wrong", "share", "Share of groups in which no completion is correct."),
     ("groups/tied", "Tied", "share", "Share of groups with equal rewards for another reason."),
-    ("entropy", "Entropy", "nats/token", "Mean entropy of the policy over its sampled tokens, before the update."),
+    (
+        "entropy",
+        "Entropy",
+        "nats/token",
+        "Mean entropy of the policy over its sampled tokens, before the update; in SFT over those of the responses.",
+    ),
     (
         "entropy/bonus",
         "Entropy bonus",
@@ -136,7 +141,12 @@ METRICS: dict[str, Metric] = _table(
         "share",
         "Share of tokens whose importance ratio is above importance_cap: truncated or left out by a correction.",
     ),
-    ("num_tokens", "Tokens", "tokens", "Prompt and completion tokens sampled for training since the run began."),
+    (
+        "num_tokens",
+        "Tokens",
+        "tokens",
+        "Prompt and completion tokens sampled for training since the run began, and those of the examples of SFT.",
+    ),
     ("updates/optimizer_steps", "Optimizer steps", "", "Optimizer steps taken in the step."),
     ("updates/skipped", "Skipped updates", "", "Optimizer steps skipped for a non-finite loss or gradient."),
     (

@@ -42,7 +42,7 @@ def metrics_page() -> str:
         "# Metrics",
         "",
         "What a run logs, under the name it is stored as; names are TRL's where TRL has one. A share is 0 to 1.",
-        "Training metrics of step k belong to the k-th rollout batch; an evaluation at step k is of the policy after",
+        "Training metrics of step k belong to the batch of that step; an evaluation at step k is of the policy after",
         "k steps, step 0 being the start policy. Evaluation and checkpoint times are those since the previous step.",
         "This page is made from `engine/metrics.py` by `python -m engine.reference`.",
         "",

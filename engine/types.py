@@ -30,6 +30,14 @@ class Problem:
 
 
 @dataclass(frozen=True, slots=True)
+class Demonstration:
+    """A prompt as it is put to the model, and a response to be learned word for word."""
+
+    prompt: str
+    response: str
+
+
+@dataclass(frozen=True, slots=True)
 class Completion:
     """One sampled answer. `token_ids` are what the sampler drew, the end token included.
 

@@ -36,7 +36,14 @@ class Chart:
 
 
 def loss_note(config: RunConfig) -> str:
-    """Say why the loss stays near zero, where it must."""
+    """Say why the loss stays near zero, where it must, and which steps have that of SFT."""
+    of_sft = "that of SFT: −log p of the demonstrated responses."
+    if config.grpo.steps == 0:
+        return f"This is {of_sft}"
+    return f"{f'Up to step {config.sft.steps:,} {of_sft} ' if config.sft.steps else ''}{_grpo_loss_note(config)}"
+
+
+def _grpo_loss_note(config: RunConfig) -> str:
     by_ratio = config.grpo.loss_type in ("grpo_clip", "grpo_no_clip")
     if config.on_policy and by_ratio and config.grpo.baseline != "none" and not _further_terms(config):
         return (
@@ -48,6 +55,8 @@ def loss_note(config: RunConfig) -> str:
 
 def clip_note(config: RunConfig) -> str:
     """Say why the clip cannot act, where it cannot."""
+    if config.grpo.steps == 0:
+        return "Not active: SFT has no clip."
     if config.grpo.loss_type not in ("grpo_clip", "cispo"):
         return f"Not active: loss_type={config.grpo.loss_type} has no clip."
     if config.on_policy:
@@ -57,6 +66,10 @@ def clip_note(config: RunConfig) -> str:
 
 def groups_note(config: RunConfig) -> str:
     """Say which groups carry a gradient."""
+    if config.grpo.steps == 0:
+        return "SFT samples no groups."
+    if config.grpo.learn_from == "correct":
+        return "The correct completions of every group teach, and no others."
     if config.grpo.baseline == "none":
         return "Without a baseline, groups that are all right teach as well."
     words = "Only mixed groups teach: in the others every advantage is zero"

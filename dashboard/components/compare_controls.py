@@ -70,7 +70,7 @@ def pick_view(logged: Sequence[str]) -> View:
             format_func={"step": "steps", "tokens": "tokens", "minutes": "wall clock"}.__getitem__,
             key="compare_axis",
             persist_state="session",
-            help="Tokens: prompt and completion tokens sampled for training since the run began. Wall clock: the sum "
+            help="Tokens: prompt and completion tokens sampled or shown since the run began. Wall clock: the sum "
             "of its step times, so evaluations and pauses are left out.",
         )
         smoothing = st.segmented_control(

@@ -71,6 +71,8 @@ def advantage_words(
     # Runs of older versions say `use_std_normalization`.
     scale = grpo.get("scale", "group_std" if grpo.get("use_std_normalization", True) else "none")
     baseline = grpo.get("baseline", "group_mean")
+    if grpo.get("learn_from") == "correct":
+        return "Every correct completion has an advantage of 1; the others are left out of the loss."
     if baseline == "none" and scale == "none":
         return "Without a baseline the advantage of a completion is its reward."
     if group.reward_mean is None:

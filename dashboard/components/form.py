@@ -32,10 +32,12 @@ COMMON = (
 LABELS = {
     "prompt.name": "Prompt",
     "model.name": "Model",
+    "model.init_from": "Begin with",
     "task.name": "Task",
     "optimizer.name": "Optimizer",
     "optimizer.learning_rate": "Learning rate",
     "lora.rank": "Adapter rank",
+    "sft.path": "File",
     "rollout.top_p": "Top-p",
     "rollout.top_k": "Top-k",
     "rollout.min_p": "Min-p",
@@ -49,10 +51,11 @@ LABELS = {
     "entropy.change": "Change per step",
 }
 # Sections whose title is not just their name with a capital.
-TITLES = {"grpo": "GRPO", "kl": "KL", "lora": "LoRA"}
+TITLES = {"grpo": "GRPO", "kl": "KL", "lora": "LoRA", "sft": "SFT"}
 # Where the section's own sentence is too long for one line.
 FOLDS = {
     "lora": "low-rank adapters beside the weights (needs peft)",
+    "sft": "on demonstrations, before GRPO or in its place",
     "kl": "the pull towards a reference policy",
     "evaluation": "accuracy on held-out problems",
 }

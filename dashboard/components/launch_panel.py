@@ -15,6 +15,7 @@ from dashboard.components.plan import expected_time, plan_lines
 from dashboard.data.pace import pace_of_runs_like
 from dashboard.data.workers import worker_alive
 from engine.config import remarks, to_yaml
+from engine.errors import GrpoLabError
 from engine.store.database import Database
 
 
@@ -39,15 +40,24 @@ def launch_panel(db: Database, draft: Draft) -> None:
             _problems(draft)
             return
         if pressed:
-            run_ids = launch(db, draft)
-            keep_draft(with_new_token(draft))
-            open_run(run_ids[0])
+            _launch(db, draft)
         if not worker_alive(db):
             st.caption(":material/warning: No worker is running: the run will wait until one is (`make worker`).")
         st.markdown(expected_time(config, pace_of_runs_like(db, config), n_seeds, first_step))
         st.markdown("\n".join(f"- {line}" for line in plan_lines(config, first_step)))
         for remark in remarks(config):
             st.caption(f":material/info: {escape_markdown(remark)}")
+
+
+def _launch(db: Database, draft: Draft) -> None:
+    try:
+        run_ids = launch(db, draft)
+    except GrpoLabError as error:
+        # What only the store can tell: whether the checkpoint to begin with is there.
+        problem_lines([str(error)])
+        return
+    keep_draft(with_new_token(draft))
+    open_run(run_ids[0])
 
 
 def ways_to_say_it(draft: Draft) -> None:

@@ -36,7 +36,7 @@ def seconds_left(db: Database, run: Run) -> float | None:
 
 
 def pace_of_runs_like(db: Database, config: RunConfig) -> Pace | None:
-    """Return the pace of the newest runs with this model, rollout batch size and max tokens; None without any."""
+    """Return the pace of the newest runs with this model, SFT, rollout batch size and max tokens; None without any."""
     wanted = _traits(config.model_dump())
     like = [run for run in list_runs(db, include_archived=True) if _traits(run.config) == wanted]
     like = sorted(like, key=lambda run: -run.ordinal)[:_MOST_RUNS]
@@ -62,5 +62,7 @@ def mean_seconds(names: Sequence[str], values: Sequence[float]) -> float | None:
 
 
 def _traits(config: dict[str, dict[str, object]]) -> tuple[object, ...]:
-    rollout = config.get("rollout", {})
-    return config.get("model", {}).get("name"), rollout.get("rollout_batch_size"), rollout.get("max_tokens")
+    rollout, model = config.get("rollout", {}), config.get("model", {})
+    # A step of SFT is far shorter than one of GRPO.
+    phases = config.get("sft", {}).get("steps", 0), config.get("grpo", {}).get("steps") == 0
+    return model.get("name"), rollout.get("rollout_batch_size"), rollout.get("max_tokens"), phases

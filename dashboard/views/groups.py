@@ -18,11 +18,13 @@ db = store()
 def nothing_yet(run: Run) -> None:
     if run.config.get("logging", {}).get("completions") is False:
         st.info("This run was launched with logging.completions=false, so no group is stored.")
+    elif run.config.get("grpo", {}).get("steps") == 0:
+        st.info("This run is SFT alone: it learns from demonstrations and samples no groups.")
     elif run.status in LIVE or run.status == "queued":
-        st.info("No groups yet: they appear with the first step.")
+        st.info("No groups yet: they appear with the first step of GRPO.")
         st.fragment(lambda: st.rerun() if steps_with_groups(db, run.run_id) else None, run_every="2s")()
     else:
-        st.info("This run ended before its first step, so it has no groups.")
+        st.info("This run ended before its first step of GRPO, so it has no groups.")
 
 
 def batch_std(run: Run, step: int) -> float | None:

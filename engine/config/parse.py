@@ -96,15 +96,17 @@ def _flat(raw: Mapping[str, Any], prefix: str = "") -> Iterable[tuple[str, Any]]
 
 @cache
 def _paths_by_name() -> dict[str, str]:
-    """Every accepted name. A full path is always taken; a bare name where only one section has it."""
-    names: dict[str, list[str]] = {}
+    """Every accepted name. A full path is always taken, then a word, then a bare name that only one section has."""
+    keys: dict[str, list[str]] = {}
+    words: dict[str, list[str]] = {}
     for field in fields():
-        for word in {field.key, *field.words}:
-            names.setdefault(word, []).append(field.path)
+        keys.setdefault(field.key, []).append(field.path)
+        for word in field.words:
+            words.setdefault(word, []).append(field.path)
             if field.section:
-                names.setdefault(f"{field.section}.{word}", []).append(field.path)
-    unambiguous = {name: paths[0] for name, paths in names.items() if len(paths) == 1}
-    return unambiguous | {field.path: field.path for field in fields()}
+                words.setdefault(f"{field.section}.{word}", []).append(field.path)
+    unambiguous = [{name: paths[0] for name, paths in names.items() if len(paths) == 1} for names in (keys, words)]
+    return unambiguous[0] | unambiguous[1] | {field.path: field.path for field in fields()}
 
 
 # CS336 switches the std on and off (`use_std_normalization`); TRL's `scale_rewards` has words of its own.

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from engine.config.prompt_forms import own_reward, reward_name
 from engine.config.rules import WITHOUT_RATIO
-from engine.config.sections import EntropyConfig, KlConfig, TaskConfig
+from engine.config.sections import EntropyConfig, KlConfig, SftConfig, TaskConfig
 
 if TYPE_CHECKING:
     from engine.config.run_config import RunConfig
@@ -41,6 +41,30 @@ def remarks(config: "RunConfig") -> tuple[str, ...]:
 
 
 def _remarks(config: "RunConfig") -> Iterator[str]:
+    if config.grpo.steps:
+        yield from _grpo_remarks(config)
+        yield from _kl_remarks(config)
+        yield from _sampler_remarks(config)
+        yield from _length_remarks(config)
+    yield from _sft_remarks(config)
+    yield from _task_remarks(config)
+    if config.entropy.target is None and config.entropy.change != EntropyConfig().change:
+        yield "entropy.change has no effect without entropy.target."
+    if config.stopping.patience is None and config.stopping.min_gain > 0:
+        yield f"min_gain={config.stopping.min_gain:g} has no effect without patience."
+    if config.model.dtype == "bfloat16" and config.lora.rank is None and config.optimizer.learning_rate < 1e-5:
+        yield (
+            f"In bfloat16 a step of learning_rate={config.optimizer.learning_rate:g} is mostly lost to rounding: "
+            "weights keep 8 bits. Use a higher rate, float32 or adapters (lora.rank)."
+        )
+    if config.checkpoints.every % config.evaluation.every:
+        yield (
+            f"Checkpoints come every {config.checkpoints.every} steps, evaluations every {config.evaluation.every}: "
+            "a checkpoint of a step without an evaluation cannot be marked as the best."
+        )
+
+
+def _grpo_remarks(config: "RunConfig") -> Iterator[str]:
     grpo = config.grpo
     if grpo.loss_type == "grpo_clip" and config.on_policy:
         yield (
@@ -64,7 +88,7 @@ def _remarks(config: "RunConfig") -> Iterator[str]:
             f"importance_correction={grpo.importance_correction} has next to nothing to correct: with "
             "engine=transformers sampler and trainer are one model, and their probabilities differ by rounding alone."
         )
-    if not config.on_policy and grpo.loss_type in WITHOUT_RATIO:
+    if not config.on_policy and grpo.loss_type in WITHOUT_RATIO and grpo.learn_from == "all":
         yield (
             f"{grpo.loss_type} has no importance ratio, and {config.optimizer_steps_per_step} optimizer steps "
             "share one rollout batch: all but the first are off-policy and uncorrected."
@@ -74,28 +98,28 @@ def _remarks(config: "RunConfig") -> Iterator[str]:
         yield f"Without a baseline every rewarded completion is pushed up{flat}."
     if grpo.scale == "none" and grpo.std != "sample":
         yield f"std={grpo.std} has no effect: with scale=none nothing is divided by a standard deviation."
-    yield from _task_remarks(config)
-    yield from _kl_remarks(config)
-    yield from _sampler_remarks(config)
-    if config.truncation.completions != "keep" and config.truncation.overlong_buffer is not None:
+
+
+def _sft_remarks(config: "RunConfig") -> Iterator[str]:
+    start = SftConfig()
+    if config.sft.steps == 0:
+        idle = [name for name in SftConfig.model_fields if getattr(config.sft, name) != getattr(start, name)]
+        if idle:
+            yield f"sft.{', sft.'.join(idle)} without effect: with sft.steps=0 there is no SFT."
+    in_use = config.kl.beta > 0 or config.kl.measure or config.entropy.bonus > 0 or config.entropy.target is not None
+    if config.grpo.steps == 0 and in_use:
+        yield "kl and entropy have no effect: with grpo.steps=0 the run is SFT alone, which has neither term."
+
+
+def _length_remarks(config: "RunConfig") -> Iterator[str]:
+    buffer, completions = config.truncation.overlong_buffer, config.truncation.completions
+    if buffer is not None and completions != "keep":
         yield (
-            f"overlong_penalty reaches no cut completion: with truncation.completions={config.truncation.completions} "
+            f"overlong_penalty reaches no cut completion: with truncation.completions={completions} "
             "their tokens are left out of the loss."
         )
-    if config.entropy.target is None and config.entropy.change != EntropyConfig().change:
-        yield "entropy.change has no effect without entropy.target."
-    if config.stopping.patience is None and config.stopping.min_gain > 0:
-        yield f"min_gain={config.stopping.min_gain:g} has no effect without patience."
-    if config.model.dtype == "bfloat16" and config.lora.rank is None and config.optimizer.learning_rate < 1e-5:
-        yield (
-            f"In bfloat16 a step of learning_rate={config.optimizer.learning_rate:g} is mostly lost to rounding: "
-            "weights keep 8 bits. Use a higher rate, float32 or adapters (lora.rank)."
-        )
-    if config.checkpoints.every % config.evaluation.every:
-        yield (
-            f"Checkpoints come every {config.checkpoints.every} steps, evaluations every {config.evaluation.every}: "
-            "a checkpoint of a step without an evaluation cannot be marked as the best."
-        )
+    if buffer is not None and config.grpo.learn_from == "correct":
+        yield "overlong_penalty changes no gradient: under learn_from=correct every advantage is 1."
 
 
 def _task_remarks(config: "RunConfig") -> Iterator[str]:

@@ -73,11 +73,8 @@ def _problems(config: "RunConfig") -> Iterator[FieldProblem]:
             f"aggregation_constant={grpo.aggregation_constant} is used by aggregation=constant only, "
             f"not by aggregation={grpo.aggregation}; leave it empty or set aggregation=constant",
         )
-    if config.optimizer.warmup_steps > grpo.steps:
-        yield FieldProblem(
-            "optimizer.warmup_steps",
-            f"warmup_steps={config.optimizer.warmup_steps} is above steps={grpo.steps}; use at most {grpo.steps}",
-        )
+    yield from _length_problems(config)
+    yield from _start_problems(config)
     yield from _task_problems(config)
     yield from _prompt_problems(config)
 
@@ -140,6 +137,29 @@ def _prompt_problems(config: "RunConfig") -> Iterator[FieldProblem]:
         )
 
 
+def _length_problems(config: "RunConfig") -> Iterator[FieldProblem]:
+    phases = {"sft.steps": config.sft.steps, "grpo.steps": config.grpo.steps}
+    if config.total_steps == 0:
+        message = "grpo.steps=0 and sft.steps=0 leave nothing to train; raise one of them"
+        yield FieldProblem("grpo.steps", message)
+        return
+    name, shortest = min(((name, steps) for name, steps in phases.items() if steps), key=lambda phase: phase[1])
+    if config.optimizer.warmup_steps > shortest:
+        yield FieldProblem(
+            "optimizer.warmup_steps",
+            f"warmup_steps={config.optimizer.warmup_steps} is above {name}={shortest}; use at most {shortest}",
+        )
+
+
+def _start_problems(config: "RunConfig") -> Iterator[FieldProblem]:
+    start = config.model.init_from
+    if start is not None and start.startswith("run:") and config.model.initial_checkpoint is None:
+        yield FieldProblem(
+            "model.init_from",
+            f"init_from={start} names no checkpoint; write run:<id>@<step>, such as run:k7wq2m4x@40, or a folder",
+        )
+
+
 def _baseline_problems(config: "RunConfig") -> Iterator[FieldProblem]:
     grpo = config.grpo
     if grpo.loss_type == "no_baseline" and (grpo.baseline != "none" or grpo.scale != "none"):
@@ -153,6 +173,13 @@ def _baseline_problems(config: "RunConfig") -> Iterator[FieldProblem]:
             "grpo.baseline",
             "baseline=none contradicts loss_type=reinforce_with_baseline; "
             "use baseline=group_mean, baseline=leave_one_out or loss_type=no_baseline",
+        )
+    if grpo.learn_from == "correct" and (grpo.loss_type, grpo.baseline, grpo.scale) != ("no_baseline", "none", "none"):
+        yield FieldProblem(
+            "grpo.learn_from",
+            "learn_from=correct learns from every correct completion alike, with an advantage of 1, but "
+            f"loss_type={grpo.loss_type}, baseline={grpo.baseline} and scale={grpo.scale} make it depend on the others "
+            "of its group; set loss_type=no_baseline, baseline=none and scale=none, or learn_from=all",
         )
 
 
@@ -179,6 +206,11 @@ def _kl_problems(config: "RunConfig") -> Iterator[FieldProblem]:
             "kl.target",
             f"target={kl.target:g} cannot be reached from beta=0, which the controller multiplies; "
             "set beta to where it shall start, such as 0.01, or leave target empty",
+        )
+    if config.kl_in_reward and config.grpo.learn_from == "correct":
+        yield FieldProblem(
+            "kl.placement",
+            "placement=reward changes advantages, and under learn_from=correct each is 1; set placement=loss or beta=0",
         )
     if kl.reference == "copy" and kl.copy_every > config.grpo.steps and config.has_reference:
         yield FieldProblem(

@@ -21,6 +21,7 @@ from engine.config.sections import (
     PromptConfig,
     RolloutConfig,
     Section,
+    SftConfig,
     StoppingConfig,
     TaskConfig,
     TruncationConfig,
@@ -37,6 +38,7 @@ class RunConfig(Section):
     prompt: PromptConfig = PromptConfig()
     rollout: RolloutConfig = RolloutConfig()
     truncation: TruncationConfig = TruncationConfig()
+    sft: SftConfig = SftConfig()
     grpo: GrpoConfig = GrpoConfig()
     kl: KlConfig = KlConfig()
     entropy: EntropyConfig = EntropyConfig()
@@ -53,6 +55,20 @@ class RunConfig(Section):
         return self
 
     @property
+    def total_steps(self) -> int:
+        """The length of the run: steps 1 to `sft.steps` are SFT, those after them GRPO."""
+        return self.sft.steps + self.grpo.steps
+
+    def grpo_step(self, step: int) -> int:
+        """Return GRPO's own number, from 1, of the run's `step`: its schedule and its seeds go by that."""
+        return step - self.sft.steps
+
+    @property
+    def sft_learning_rate(self) -> float:
+        """The peak learning rate of SFT."""
+        return self.sft.learning_rate or self.optimizer.learning_rate
+
+    @property
     def prompts_per_step(self) -> int:
         """P, the number of groups in one rollout batch."""
         return self.rollout.rollout_batch_size // self.rollout.group_size
@@ -66,6 +82,11 @@ class RunConfig(Section):
     def micro_batch_size(self) -> int:
         """Completions per forward and backward pass."""
         return self.train_batch_size // self.grpo.gradient_accumulation_steps
+
+    @property
+    def largest_micro_batch(self) -> int:
+        """The most sequences that a forward and backward pass takes, in either phase."""
+        return self.micro_batch_size if self.grpo.steps else min(self.micro_batch_size, self.sft.batch_size)
 
     @property
     def optimizer_steps_per_step(self) -> int:
@@ -90,7 +111,7 @@ class RunConfig(Section):
     @property
     def has_reference(self) -> bool:
         """Whether a reference policy is kept."""
-        return self.kl.beta > 0 or self.kl.measure
+        return self.grpo.steps > 0 and (self.kl.beta > 0 or self.kl.measure)
 
     @property
     def kl_in_reward(self) -> bool:

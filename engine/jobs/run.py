@@ -115,6 +115,7 @@ def _train(db: Database, run: Run, attempt_id: int, threads: int, stop: StopFlag
             threads=config.model.threads or threads,
             stop=stop,
             start=StartPoint(beginning.path, beginning.step, fork=beginning.fork) if beginning.path else None,
+            initial_weights=beginning.initial_weights,
         )
         return Ending(outcome.status)
     finally:

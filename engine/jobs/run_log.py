@@ -14,6 +14,7 @@ SHOWN = (
     ("grad_norm", "grad_norm", "{:.3f}"),
     ("step_time", "time", "{:.2f} s"),
 )
+SHOWN_IN_SFT = (("loss", "loss", "{:.3f}"), *SHOWN)
 Say = Callable[[str], None]
 
 
@@ -52,7 +53,8 @@ class LoggedRecorder(Recorder):
 
 def step_line(record: StepRecord, total_steps: int) -> str:
     """Return a step in one line; metrics that were not logged are left out."""
-    shown = [f"{word} {form.format(record.metrics[name])}" for name, word, form in SHOWN if name in record.metrics]
+    wanted = SHOWN if "reward" in record.metrics else SHOWN_IN_SFT
+    shown = [f"{word} {form.format(record.metrics[name])}" for name, word, form in wanted if name in record.metrics]
     return "  ".join([f"step {record.step}/{total_steps}", *shown])
 
 

@@ -70,7 +70,8 @@ class MemoryPlan:
 def plan_memory(config: RunConfig, shape: ModelShape, *, prompt_tokens: int = PROMPT_TOKENS) -> MemoryPlan:
     """Return the parts of a run's memory, every completion taken to be as long as it may get.
 
-    A config does not tell how long its prompts are: `prompt_tokens` is the length of the longest.
+    A config does not tell how long its prompts are: `prompt_tokens` is the length of the longest. The examples of SFT
+    are taken to be no longer than a completion behind it.
     """
     parts = (
         *_weights(config, shape),
@@ -138,7 +139,7 @@ def _training(config: RunConfig, shape: ModelShape) -> Iterator[Part]:
 
 
 def _update(config: RunConfig, shape: ModelShape, prompt_tokens: int) -> Iterator[Part]:
-    width, rank, rows = _WIDTH[config.model.dtype], config.lora.rank, config.micro_batch_size
+    width, rank, rows = _WIDTH[config.model.dtype], config.lora.rank, config.largest_micro_batch
     places = rows * (prompt_tokens + config.rollout.max_tokens)
     counted = f"{_completions(rows)} in a micro-batch × {prompt_tokens + config.rollout.max_tokens:,} tokens"
     of_layer, logits = layer_bytes(shape, width, rank), _logits(config, shape)
@@ -163,7 +164,7 @@ def _update(config: RunConfig, shape: ModelShape, prompt_tokens: int) -> Iterato
 
 
 def _logits(config: RunConfig, shape: ModelShape) -> Part:
-    rows, longest, limit = config.micro_batch_size, config.rollout.max_tokens, config.model.logits_memory
+    rows, longest, limit = config.largest_micro_batch, config.rollout.max_tokens, config.model.logits_memory
     bonus = config.entropy.bonus > 0 or config.entropy.target is not None
     copies = LOGITS_COPIES_WITH_ENTROPY if bonus else LOGITS_COPIES
     whole = rows * longest * shape.vocabulary * FLOAT32

@@ -101,6 +101,8 @@ def load_merged(folder: Path, *, dtype: str, device: str) -> Policy:
     load_adapter(adapted, folder)
     model = adapted.model.merge_and_unload()
     model.requires_grad_(True)
+    # An adapter beside these weights names the folder as what it was trained on, not the model without this adapter.
+    model.name_or_path = str(folder)
     return Policy(model=model.eval(), tokenizer=load_tokenizer(str(folder)))
 
 

@@ -35,6 +35,18 @@ class Policy:
         """Return the token ids of a rendered prompt, as the tokenizer makes them."""
         return tuple(self.tokenizer(text).input_ids)
 
+    def encode_response(self, text: str) -> tuple[int, ...]:
+        """Return the token ids of a response as it follows a prompt, ended by the end token.
+
+        Raises:
+            PolicyError: if the tokenizer has no end token.
+        """
+        end = self.tokenizer.eos_token_id
+        if end is None:
+            raise PolicyError("the tokenizer has no end token, with which every response ends; set its eos_token")
+        ids = tuple(self.tokenizer(text, add_special_tokens=False).input_ids)
+        return ids if ids and ids[-1] == end else (*ids, end)
+
 
 def load_policy(name: str, *, dtype: str = "float32", device: str = "auto") -> Policy:
     """Load `tiny-math`, a model in the local cache or on the hub, or a local folder.

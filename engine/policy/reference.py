@@ -48,8 +48,13 @@ class ReferencePolicy:
             for name, parameter in self._trained():
                 self._weights[name].lerp_(parameter.float(), 1 - self._ema_decay)
         elif self._kind == "copy" and step % self._copy_every == 0:
-            for name, parameter in self._trained():
-                self._weights[name].copy_(parameter)
+            self.begin_anew()
+
+    @torch.no_grad()
+    def begin_anew(self) -> None:
+        """Take the trained parameters as they are now for the start."""
+        for name, parameter in self._trained():
+            self._weights[name].copy_(parameter)
 
     def tensors(self) -> dict[str, Tensor]:
         """Return the weights by name, for a checkpoint."""

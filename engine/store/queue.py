@@ -20,6 +20,7 @@ from engine.store.attempts import (
 )
 from engine.store.database import Database
 from engine.store.records import Claim, RunStatus
+from engine.store.starts import settled
 from engine.store.status import ENDED, TRANSITIONS, move
 from engine.store.text import clean_text
 
@@ -60,12 +61,16 @@ def enqueue(
 
     A fork (`parent` is a run and one of its steps) counts its steps on from the parent's.
 
+    Paths in the config become absolute, and a run in `model.init_from` is named by its full id.
+
     Raises:
-        StoreError: if the name is empty or the parent does not exist.
+        StoreError: if the name is empty, or the parent or the run to begin with does not exist.
+        ConfigError: if the run to begin with has no checkpoint of the step, or trains another model.
     """
     name = clean_text(name).strip()
     if not name:
         raise StoreError("name='' is empty; give the run a name")
+    config = settled(db, config, fork=parent is not None)
     for attempt in range(_TRIES):
         try:
             with db.write() as connection:
@@ -112,7 +117,7 @@ def _insert(
             created_at=now,
             queued_at=now,
             step=parent_step or 0,
-            total_steps=config.grpo.steps,
+            total_steps=config.total_steps,
             seconds=0.0,
             parent_run_id=parent_run_id,
             parent_step=parent_step,

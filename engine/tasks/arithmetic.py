@@ -15,7 +15,9 @@ from itertools import product
 from math import prod
 
 from engine.errors import TaskError
-from engine.types import Problem, Split
+from engine.tasks.prompts import load_prompt
+from engine.tasks.worked import SOLUTIONS, worked
+from engine.types import Demonstration, Problem, Split
 
 OPERATORS = "+-*"
 SPLITS: tuple[Split, ...] = ("train", "validation", "test")
@@ -44,7 +46,8 @@ def problems(
     Raises TaskError for a difficulty out of range, and where `split` holds fewer than `n` problems.
     """
     name = f"arithmetic/{split}/{seed}"
-    return _draw(split, n, name, operands_min, operands_max, largest_operand, "".join(operators))
+    drawn = _draw(split, n, name, operands_min, operands_max, largest_operand, "".join(operators))
+    return [to_problem(*expression) for expression in drawn]
 
 
 def train_batch(
@@ -63,7 +66,42 @@ def train_batch(
     share a problem. Raises TaskError as `problems` does.
     """
     name = f"arithmetic/train/{seed}/step/{step}"
-    return _draw("train", n, name, operands_min, operands_max, largest_operand, "".join(operators))
+    drawn = _draw("train", n, name, operands_min, operands_max, largest_operand, "".join(operators))
+    return [to_problem(*expression) for expression in drawn]
+
+
+def demonstrations(
+    n: int,
+    prompt_name: str,
+    *,
+    seed: int = 0,
+    operands_min: int = 2,
+    operands_max: int = 4,
+    largest_operand: int = 20,
+    operators: Sequence[str] = "+-",
+) -> list[Demonstration]:
+    """`n` distinct training problems under a prompt, each worked out from left to right with its answer.
+
+    The same for the same arguments; a larger `n` only adds to them. Raises TaskError as `problems` does, and where
+    no solution can be written: under another prompt than `r1_zero` and `question_only`, and with `*`.
+    """
+    if prompt_name not in SOLUTIONS:
+        raise TaskError(
+            f"prompt.name={prompt_name}: arithmetic writes solutions for {' and '.join(SOLUTIONS)} alone; "
+            "give a JSONL file (sft.path), or choose one of these"
+        )
+    if "*" in operators:
+        raise TaskError(
+            f"operators: {''.join(operators)!r} has '*', and solutions are written for + and - alone; leave it out, or "
+            "give a JSONL file (sft.path)"
+        )
+    name = f"arithmetic/demonstrations/{seed}"
+    drawn = _draw("train", n, name, operands_min, operands_max, largest_operand, "".join(operators))
+    prompt, write = load_prompt(prompt_name), SOLUTIONS[prompt_name]
+    return [
+        Demonstration(prompt.render(to_problem(*expression).question), write(worked(*expression)))
+        for expression in drawn
+    ]
 
 
 def split_of(operands: Sequence[int], operators: Sequence[str]) -> Split:
@@ -113,14 +151,15 @@ def _draw(
     operands_max: int,
     largest_operand: int,
     operators: str,
-) -> list[Problem]:
+) -> list[Expression]:
+    """Distinct expressions of `split`; `name` seeds the draw."""
     _check(split, n, operands_min, operands_max, largest_operand, operators)
     streams = {
         count: _stream(random.Random(f"{name}/{count}"), split, count, largest_operand, operators)
         for count in range(operands_min, operands_max + 1)
     }
     rng = random.Random(name)
-    drawn: list[Problem] = []
+    drawn: list[Expression] = []
     while len(drawn) < n:
         if not streams:
             raise TaskError(
@@ -133,7 +172,7 @@ def _draw(
         if expression is None:
             del streams[count]
         else:
-            drawn.append(to_problem(*expression))
+            drawn.append(expression)
     return drawn
 
 

@@ -1,7 +1,7 @@
 """Tasks by name: what gives a run its problems. A new task is a module here and a line in `TASKS`."""
 
 from collections.abc import Callable, Mapping
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from engine.config.sections import TaskConfig
 from engine.tasks import arithmetic
@@ -9,7 +9,7 @@ from engine.tasks.datasets import dataset_task
 from engine.tasks.reasoning_gym import ReasoningGymTask
 from engine.tasks.report import DataReport
 from engine.tasks.schedule import DataSchedule
-from engine.types import Problem, Split
+from engine.types import Demonstration, Problem, Split
 
 
 class Task(Protocol):
@@ -33,6 +33,18 @@ class Task(Protocol):
         ...
 
 
+@runtime_checkable
+class Demonstrates(Protocol):
+    """A task that can show how its problems are solved; not every task can."""
+
+    def demonstrations(self, n: int, prompt_name: str, *, seed: int) -> list[Demonstration]:
+        """Return `n` solved problems of the training split under a prompt; a larger `n` only adds to them.
+
+        Raises TaskError where it has none, or not so many.
+        """
+        ...
+
+
 class ArithmeticTask:
     """Generated sums and differences, at the difficulty of a TaskConfig."""
 
@@ -53,6 +65,10 @@ class ArithmeticTask:
     def schedule(self, _n: int, /) -> DataSchedule | None:
         """None: the problems do not run out."""
         return None
+
+    def demonstrations(self, n: int, prompt_name: str, *, seed: int) -> list[Demonstration]:
+        """Return `n` training problems worked out step by step."""
+        return arithmetic.demonstrations(n, prompt_name, seed=seed, **self._difficulty)
 
 
 TASKS: Mapping[str, Callable[[TaskConfig], Task]] = {

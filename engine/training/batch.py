@@ -5,9 +5,10 @@ from dataclasses import dataclass, fields, replace
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
-from engine.config.sections import TruncatedCompletions
+from engine.config.sections import LearnFrom, TruncatedCompletions
 from engine.grpo.masking import response_mask
 from engine.types import FloatArray, Group, Reward
 
@@ -74,12 +75,13 @@ def build_batch(
     rewards: Sequence[Sequence[Reward]],
     *,
     truncated: TruncatedCompletions = "keep",
+    learn_from: LearnFrom = "all",
     device: torch.device,
 ) -> Batch:
     """Return the batch of all completions of `groups`, group after group, every advantage 0 so far.
 
     Completions without a reward are left out of the loss, and unless `truncated` is "keep" those that the length
-    limit cut off: their tokens count in no denominator.
+    limit cut off, and those that are not correct if `learn_from` is "correct": their tokens count in no denominator.
 
     Raises ValueError unless there is one reward for each completion.
     """
@@ -88,26 +90,42 @@ def build_batch(
         raise ValueError(f"rewards: {counts[1]} per group for {counts[0]} completions; give one for each completion")
     rows = [(group.prompt_token_ids, completion) for group in groups for completion in group.completions]
     teaching = np.array([reward.value is not None for members in rewards for reward in members])
+    if learn_from == "correct":
+        teaching &= np.array([reward.verdict == "correct" for members in rewards for reward in members])
     if truncated != "keep":
         teaching &= np.array([completion.finish_reason != "length" for _, completion in rows])
+    batch = pad_rows([(prompt, completion.token_ids) for prompt, completion in rows], keep=teaching, device=device)
+    sampler_log_probs = np.zeros(batch.response_ids.shape, np.float32)
+    for row, (_, completion) in enumerate(rows):
+        sampler_log_probs[row, : len(completion.token_ids)] = completion.sampler_log_probs
+    return replace(batch, sampler_log_probs=torch.from_numpy(sampler_log_probs).to(device))
+
+
+def pad_rows(
+    rows: Sequence[tuple[Sequence[int], Sequence[int]]],
+    *,
+    keep: NDArray[np.bool_] | None = None,
+    device: torch.device,
+) -> Batch:
+    """Return the batch of `rows`, token ids of prompt and response, with no sampler log-probs and no advantages yet.
+
+    Rows where `keep` (B,) is False are left out of the loss.
+    """
     prompt_lengths = np.array([len(prompt) for prompt, _ in rows])
-    response_lengths = np.array([len(completion.token_ids) for _, completion in rows])
+    response_lengths = np.array([len(response) for _, response in rows])
     input_ids = np.zeros((len(rows), int((prompt_lengths + response_lengths).max())), np.int64)
-    response_ids = np.zeros((len(rows), int(response_lengths.max())), np.int64)
-    sampler_log_probs = np.zeros(response_ids.shape, np.float32)
-    for row, (prompt, completion) in enumerate(rows):
-        length = len(completion.token_ids)
+    width = int(response_lengths.max())
+    response_ids = np.zeros((len(rows), width), np.int64)
+    for row, (prompt, response) in enumerate(rows):
         input_ids[row, : len(prompt)] = prompt
-        input_ids[row, len(prompt) : len(prompt) + length] = completion.token_ids
-        response_ids[row, :length] = completion.token_ids
-        sampler_log_probs[row, :length] = completion.sampler_log_probs
-    width = response_ids.shape[1]
+        input_ids[row, len(prompt) : len(prompt) + len(response)] = response
+        response_ids[row, : len(response)] = response
     return Batch(
         input_ids=torch.from_numpy(input_ids),
         response_ids=torch.from_numpy(response_ids),
         response_mask=torch.from_numpy(response_mask(response_lengths, width)),
-        loss_mask=torch.from_numpy(response_mask(response_lengths, width, keep=teaching)),
-        sampler_log_probs=torch.from_numpy(sampler_log_probs),
+        loss_mask=torch.from_numpy(response_mask(response_lengths, width, keep=keep)),
+        sampler_log_probs=torch.zeros(len(rows), width),
         prompt_lengths=torch.from_numpy(prompt_lengths),
         response_lengths=torch.from_numpy(response_lengths),
         advantages=torch.zeros(len(rows)),

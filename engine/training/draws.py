@@ -48,7 +48,7 @@ def _draw(setup: Setup, config: RunConfig, state: TrainingState, draw: int, cloc
             problems,
             n=config.rollout.group_size,
             sampling=setup.sampling,
-            seed=derive_seed(config.seed, "rollout", state.step + 1, *again),
+            seed=derive_seed(config.seed, "rollout", config.grpo_step(state.step + 1), *again),
         )
     with clock("score"):
         rewards = score_groups(groups, setup.reward)

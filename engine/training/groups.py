@@ -91,6 +91,7 @@ def assign_advantages(
     Raises ValueError unless there is one reward for each completion, and the groups are of one size.
 
     Where the KL term is in the reward, `divergence` (B,) is its estimate summed over each completion, in nats.
+    Under `learn_from="correct"` an advantage is 1 for a correct completion and 0 for any other.
     """
     values = np.array(
         [
@@ -101,6 +102,9 @@ def assign_advantages(
     )
     grpo = config.grpo
     stats = group_advantages(values, baseline=grpo.baseline, scale=grpo.scale, std=grpo.std, eps=grpo.advantage_eps)
+    if grpo.learn_from == "correct":
+        correct = [[reward.verdict == "correct" for reward in members] for members in rewards]
+        return stats._replace(advantages=np.array(correct, np.float64))
     if divergence is None or not config.kl_in_reward:
         return stats
     known = np.where(np.isnan(values), np.nan, divergence.reshape(values.shape))

@@ -29,18 +29,20 @@ def make_optimizer(model: Any, config: OptimizerConfig) -> torch.optim.Optimizer
     )
 
 
-def learning_rate(config: OptimizerConfig, *, step: int, total_steps: int) -> float:
-    """Return the learning rate of 1-based `step`; a function of the step alone, so it survives a resume.
+def learning_rate(config: OptimizerConfig, *, step: int, total_steps: int, peak: float | None = None) -> float:
+    """Return the learning rate of 1-based `step` of a phase; a function of the step alone, so it survives a resume.
 
+    `peak` takes the place of `config.learning_rate`.
     Warm-up rises linearly and reaches the peak at step `warmup_steps`. After it, with
     p = (steps done since warm-up) / (steps that follow warm-up): constant 1, linear 1 − p,
     cosine (1 + cos πp) / 2.
     """
+    peak = config.learning_rate if peak is None else peak
     if step <= config.warmup_steps:
-        return config.learning_rate * step / config.warmup_steps
+        return peak * step / config.warmup_steps
     progress = (step - 1 - config.warmup_steps) / max(1, total_steps - config.warmup_steps)
     shapes = {"constant": 1.0, "linear": 1.0 - progress, "cosine": 0.5 * (1.0 + math.cos(math.pi * progress))}
-    return config.learning_rate * shapes[config.schedule]
+    return peak * shapes[config.schedule]
 
 
 @dataclass(slots=True)
@@ -75,6 +77,11 @@ class OptimizerStep:
                 "stopping.max_nonfinite_updates"
             )
         return norm, finite
+
+    def begin_anew(self) -> None:
+        """Forget the moments and the skipped updates, as if no step had been taken."""
+        self.optimizer.state.clear()
+        self.skipped_in_a_row = 0
 
     def drop_gradients(self) -> None:
         """Forget what was accumulated."""

@@ -53,10 +53,15 @@ def score_rows(scores: TokenScores, model: Any, batch: Batch, rows: Tensor, conf
 
 def entropy_rows(config: RunConfig, step: int) -> Tensor:
     """Return which of the B rows of `step` have their entropy computed, bool (B,)."""
-    count, share = config.rollout.rollout_batch_size, config.logging.entropy_share
+    seed = derive_seed(config.seed, "entropy", config.grpo_step(step))
+    return some_rows(config.rollout.rollout_batch_size, config.logging.entropy_share, seed=seed)
+
+
+def some_rows(count: int, share: float, *, seed: int) -> Tensor:
+    """Return a `share` of `count` rows, drawn with `seed`, one at least unless it is 0: bool (count,)."""
     if share in (0.0, 1.0):
         return torch.full((count,), share == 1.0)
-    order = torch.randperm(count, generator=torch.Generator().manual_seed(derive_seed(config.seed, "entropy", step)))
+    order = torch.randperm(count, generator=torch.Generator().manual_seed(seed))
     return order < max(1, round(share * count))
 
 

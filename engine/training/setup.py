@@ -1,5 +1,6 @@
 """What a run trains with, made ready once before the loop."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from engine.rewards.scoring import check_gold
 from engine.rewards.verifiers import REWARDS, RewardFn
 from engine.rollout.protocol import RolloutEngine, SamplingParams
 from engine.rollout.transformers_engine import TransformersEngine
+from engine.tasks.demonstrations import load_demonstrations
 from engine.tasks.prompts import PromptTemplate, prompt_of
 from engine.tasks.task import Task, load_task
 from engine.training.checkpoint import is_complete, load_checkpoint
@@ -22,7 +24,7 @@ from engine.training.forward import check_output_layer
 from engine.training.in_hand import StepInHand, load_step_in_hand
 from engine.training.optimizer import OptimizerStep, make_optimizer
 from engine.training.state import TrainingState, forked_state, start_state
-from engine.types import Problem
+from engine.types import Demonstration, Problem
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,16 +49,22 @@ class Setup:
     sampling: SamplingParams
     held_out: list[Problem]
     state: TrainingState
+    demonstrations: Sequence[Demonstration] = ()
+    """What SFT learns from; empty where no step of it is left."""
     reference: ReferencePolicy | None = None
     in_hand: StepInHand | None = None
     """The step that a stop cut short, to be finished first."""
 
 
-def set_up(config: RunConfig, *, threads: int, start: StartPoint | None) -> Setup:
+def set_up(config: RunConfig, *, threads: int, start: StartPoint | None, initial_weights: Path | None = None) -> Setup:
     """Load the policy and everything around it.
 
+    A policy that begins has the weights in `initial_weights`, or those of `model.name`; beside an adapter they are
+    frozen, and a resume needs them as well.
+
     Raises:
-        TaskError: if the task cannot give enough problems, a gold answer is unreadable, or the prompt does not fit.
+        TaskError: if the task cannot give enough problems, a gold answer is unreadable, the prompt does not fit, or
+            demonstrations are faulty.
         PolicyError: if the model cannot be loaded, or lacks what the config asks of it.
         CheckpointError: if `start` is not a complete checkpoint.
     """
@@ -67,10 +75,13 @@ def set_up(config: RunConfig, *, threads: int, start: StartPoint | None) -> Setu
         raise TaskError(f"prompt.reward={prompt.reward} is not a reward; choose one of {', '.join(sorted(REWARDS))}")
     task = load_task(config.task)
     held_out = task.problems("validation", config.evaluation.size, seed=config.evaluation.seed)
-    check_gold([*held_out, *task.train_batch(1, config.prompts_per_step, seed=config.seed)])
+    check_gold([*held_out, *task.train_batch(1, config.prompts_per_step, seed=config.seed)], REWARDS[prompt.reward])
+    demonstrations: list[Demonstration] = []
+    if (start.step if start else 0) < config.sft.steps:
+        demonstrations = load_demonstrations(task, config.sft, prompt_name=prompt.name, seed=config.seed)
     if start is not None and not is_complete(start.path):
         raise CheckpointError(f"checkpoint={start.path} is missing or unfinished; start from another step")
-    policy = _policy(config, start)
+    policy = _policy(config, start, initial_weights)
     prompt = prompt.in_chat(policy.tokenizer)
     check_output_layer(policy.model)
     if config.model.gradient_checkpointing:
@@ -110,13 +121,15 @@ def set_up(config: RunConfig, *, threads: int, start: StartPoint | None) -> Setu
         ),
         held_out=held_out,
         state=state,
+        demonstrations=demonstrations,
         reference=reference,
         in_hand=in_hand,
     )
 
 
-def _policy(config: RunConfig, start: StartPoint | None) -> Policy:
+def _policy(config: RunConfig, start: StartPoint | None, initial_weights: Path | None) -> Policy:
     """Return the model with its adapter, if it has one, and the weights of `start`."""
+    base = config.model.name if initial_weights is None else str(initial_weights)
     rank, options = config.lora.rank, {"dtype": config.model.dtype, "device": config.model.device}
     if start is not None and has_adapter(start.path) != (rank is not None):
         raise CheckpointError(
@@ -124,9 +137,13 @@ def _policy(config: RunConfig, start: StartPoint | None) -> Policy:
             f"{'is that of an adapter' if has_adapter(start.path) else 'has no adapter'}; "
             "go on with the parent's lora.rank, or launch a new run"
         )
+    if config.model.init_from is not None and initial_weights is None and (start is None or rank is not None):
+        raise CheckpointError(
+            f"model.init_from={config.model.init_from} was not found before training; give its folder"
+        )
     if rank is None:
-        return load_policy(config.model.name if start is None else str(start.path), **options)
-    policy = add_lora(load_policy(config.model.name, **options), rank, config.lora.alpha, seed=config.seed)
+        return load_policy(base if start is None else str(start.path), **options)
+    policy = add_lora(load_policy(base, **options), rank, config.lora.alpha, seed=config.seed)
     if start is not None:
         load_adapter(policy, start.path)
     return policy

@@ -81,7 +81,7 @@ def _minibatches(config: RunConfig, step: int) -> Iterator[Tensor]:
     for epoch in range(config.grpo.epochs_per_rollout_batch):
         order = torch.arange(config.rollout.rollout_batch_size)
         if not config.on_policy:
-            shuffle = torch.Generator().manual_seed(derive_seed(config.seed, "shuffle", step, epoch))
+            shuffle = torch.Generator().manual_seed(derive_seed(config.seed, "shuffle", config.grpo_step(step), epoch))
             order = torch.randperm(len(order), generator=shuffle)
         yield from row_parts(order, config.train_batch_size)
 

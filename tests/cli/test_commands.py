@@ -64,7 +64,7 @@ class TestLaunch:
         assert result.stdout == ""
         assert result.stderr.splitlines() == [
             "rollout_batch_size=100 is not a multiple of group_size=8; use 96 or 104",
-            "warmup_steps=200 is above steps=100; use at most 100",
+            "warmup_steps=200 is above grpo.steps=100; use at most 100",
         ]
         document = ask("launch", "quick-start", *faults, exit_code=2)
         assert document["error"] == result.stderr.strip()
@@ -213,6 +213,48 @@ class TestFork:
                 "keep that one",
             }
         ]
+
+    def test_what_its_parent_began_with_is_not_changed(self, ask: Ask, parent: str) -> None:
+        document = ask("fork", f"{parent}@5", "--set", "model.init_from=/x", exit_code=2)
+        (problem,) = document["problems"]
+        assert problem["path"] == "model.init_from"
+        assert "which is of model.init_from=empty; launch a new run instead" in problem["message"]
+
+    def test_its_length_counts_the_steps_of_sft(self, db: Database, ask: Ask, parent: str) -> None:
+        assert ask("fork", f"{parent}@10", "--set", "sft.steps=4")[0]["total_steps"] == 14
+        document = ask("fork", f"{parent}@10", "--set", "sft.steps=4", "--set", "steps=6", exit_code=2)
+        assert document["error"] == "steps=6 leaves nothing to do from step 10 on; --set steps=16 or more"
+
+
+class TestInitFrom:
+    @pytest.fixture
+    def first(self, db: Database, run_id: str) -> str:
+        writes.write_checkpoint(db, run_id, 10, "/x/step-000010", None)
+        return run_id
+
+    @pytest.mark.parametrize("command", [("launch", "quick-start"), ("suite", "kl-or-clip", "--seeds", "1")])
+    def test_runs_begin_with_a_checkpoint_of_another(
+        self, db: Database, ask: Ask, first: str, command: tuple[str, ...]
+    ) -> None:
+        ask(*command, "--set", "model.init_from=run:first light@10")
+        begun = [run for run in reads.list_runs(db) if run.run_id != first]
+        assert begun
+        assert {(run.step, run.run_config().model.init_from) for run in begun} == {(0, f"run:{first}@10")}
+
+    @pytest.mark.parametrize(
+        ("start", "message"),
+        [
+            ("run:{}@9", "model.init_from=run:{}@9 names no checkpoint; use one of run:{}@10"),
+            ("run:zz@9", "model.init_from=run:zz@9: run=zz does not exist; `grpo-lab ls` lists the runs"),
+            ("run:{}", "init_from=run:{} names no checkpoint; write run:<id>@<step>, such as run:k7wq2m4x@40"),
+        ],
+    )
+    def test_a_checkpoint_that_is_not_there_is_refused_and_nothing_is_queued(
+        self, db: Database, ask: Ask, first: str, start: str, message: str
+    ) -> None:
+        document = ask("launch", "quick-start", "--set", f"model.init_from={start.format(first)}", exit_code=2)
+        assert document["error"].startswith(message.replace("{}", first))
+        assert len(reads.list_runs(db)) == 1
 
 
 class TestDoctor:

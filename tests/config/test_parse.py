@@ -85,6 +85,12 @@ def test_an_unknown_field_is_refused_with_a_suggestion():
         parse_config({"rollout": {"groupsize": 3}})
 
 
+def test_a_word_is_read_before_a_bare_name_that_two_sections_share():
+    config = parse_config({"steps": 7, "learning_rate": 1e-5, "sft.steps": 3, "sft.learning_rate": 1e-3})
+    assert (config.grpo.steps, config.optimizer.learning_rate) == (7, 1e-5)
+    assert (config.sft.steps, config.sft.learning_rate) == (3, 1e-3)
+
+
 def test_a_bare_name_that_two_sections_share_is_refused():
     with pytest.raises(ConfigError, match=r"temperature=1 is not a field; did you mean rollout\.temperature"):
         parse_config({"temperature": 1})

@@ -202,3 +202,84 @@ def test_the_words_of_other_programs_for_truncation_and_kl_are_read():
     config = parse_config({"mask_truncated_completions": True, "kl_loss_coef": 0.001, "kl_loss_type": "low_var_kl"})
     assert config.truncation.completions == "mask"
     assert (config.kl.beta, config.kl.estimator) == (0.001, "k3")
+
+
+def test_a_run_is_sft_or_grpo_or_both_and_its_length_is_their_sum():
+    assert parse_config({"sft.steps": 20, "grpo.steps": 0}).total_steps == 20
+    assert parse_config({"sft.steps": 20, "grpo.steps": 60}).total_steps == 80
+    assert messages(grpo__steps=0) == {
+        "grpo.steps": "grpo.steps=0 and sft.steps=0 leave nothing to train; raise one of them"
+    }
+
+
+def test_grpo_counts_its_own_steps_from_the_end_of_sft():
+    config = parse_config({"sft.steps": 20})
+    assert [config.grpo_step(step) for step in (21, 25)] == [1, 5]
+    assert [RunConfig().grpo_step(step) for step in (1, 5)] == [1, 5]
+
+
+def test_the_learning_rate_of_sft_is_the_optimizers_unless_it_has_one():
+    assert parse_config({"learning_rate": 2e-4}).sft_learning_rate == 2e-4
+    assert parse_config({"learning_rate": 2e-4, "sft.learning_rate": 1e-3}).sft_learning_rate == 1e-3
+
+
+def test_a_warm_up_fits_into_each_phase_that_there_is():
+    found = messages(warmup_steps=8, sft__steps=5)
+    assert found["optimizer.warmup_steps"] == "warmup_steps=8 is above sft.steps=5; use at most 5"
+    assert messages(warmup_steps=200)["optimizer.warmup_steps"].endswith("above grpo.steps=100; use at most 100")
+    assert parse_config({"warmup_steps": 8, "sft.steps": 10, "grpo.steps": 0}).optimizer.warmup_steps == 8
+
+
+def test_a_reference_policy_is_kept_only_where_there_is_grpo():
+    assert parse_config({"kl.beta": 0.1, "sft.steps": 5}).has_reference
+    pure = parse_config({"kl.beta": 0.1, "sft.steps": 5, "grpo.steps": 0})
+    assert not pure.has_reference
+    assert any("SFT alone, which has neither term" in remark for remark in remarks(pure))
+
+
+def test_settings_of_grpo_are_not_remarked_on_where_there_is_none():
+    assert remarks(parse_config({"sft.steps": 5, "grpo.steps": 0})) == ()
+
+
+def test_settings_of_an_sft_that_is_not_there_are_remarked_on():
+    found = remarks(parse_config({"sft.batch_size": 8, "sft.loss": "sequence"}))
+    assert "sft.batch_size, sft.loss without effect: with sft.steps=0 there is no SFT." in found
+    assert not any(
+        "without effect" in remark for remark in remarks(parse_config({"sft.steps": 5, "sft.batch_size": 8}))
+    )
+
+
+@pytest.mark.parametrize("start", ["run:abc", "run:@4", "run:abc@", "run:abc@four"])
+def test_a_start_that_names_no_checkpoint_is_refused(start):
+    assert "write run:<id>@<step>" in messages(init_from=start)["model.init_from"]
+    assert parse_config({"model.init_from": "run:abc@4"}).model.init_from == "run:abc@4"
+    assert parse_config({"model.init_from": "some/folder"}).model.init_from == "some/folder"
+
+
+EXPERT = {"learn_from": "correct", "loss_type": "no_baseline"}
+
+
+def test_learning_from_the_correct_ones_compares_nothing():
+    assert parse_config(EXPERT).grpo.baseline == "none"
+    assert messages(learn_from="correct")["grpo.learn_from"] == (
+        "learn_from=correct learns from every correct completion alike, with an advantage of 1, but "
+        "loss_type=grpo_clip, baseline=group_mean and scale=group_std make it depend on the others of its group; "
+        "set loss_type=no_baseline, baseline=none and scale=none, or learn_from=all"
+    )
+    assert "grpo.learn_from" in messages(**EXPERT, scale="batch_std")
+
+
+def test_a_kl_term_in_the_reward_has_no_place_where_every_advantage_is_1():
+    message = messages(**EXPERT, kl__beta=0.1, kl__placement="reward")["kl.placement"]
+    assert message.endswith("set placement=loss or beta=0")
+
+
+def test_reuse_is_what_expert_iteration_does_and_is_not_remarked_on():
+    def uncorrected(**settings):
+        found = remarks(parse_config({"epochs_per_rollout_batch": 4, "loss_type": "no_baseline"} | settings))
+        return any("off-policy and uncorrected" in remark for remark in found)
+
+    assert uncorrected()
+    assert not uncorrected(learn_from="correct")
+    found = remarks(parse_config(EXPERT | {"overlong_buffer": 8}))
+    assert any("overlong_penalty changes no gradient" in remark for remark in found)

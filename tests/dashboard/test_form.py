@@ -170,6 +170,41 @@ def test_the_plan_counts_batches_updates_and_evaluations() -> None:
     ]
 
 
+def test_the_plan_of_a_run_with_sft_counts_both_phases() -> None:
+    both = parse_config({"sft.steps": 25, "grpo.steps": 40, "evaluation.every": 30})
+    sft, *_, totals, evaluations = plan_lines(both)
+    assert sft == "**25** steps of SFT on the task's demonstrations, before GRPO"
+    assert totals == "**5,120** completions in 40 steps"
+    # At steps 0, 25, 30, 60 and 65.
+    assert evaluations.startswith("**5** evaluations")
+    # A fork after step 35 has no SFT before it: at 35, 60 and 65.
+    assert plan_lines(both, 35)[3:] == [
+        "**3,840** completions in 30 steps",
+        "**3** evaluations of 256 held-out problems (sampled and greedy)",
+    ]
+    pure = parse_config({"sft.steps": 1, "grpo.steps": 0, "sft.path": "/data/some.jsonl"})
+    assert plan_lines(pure) == [
+        "**1** step of SFT on the file's demonstrations, and nothing else",
+        "**2** evaluations of 256 held-out problems (sampled and greedy)",
+    ]
+    assert "about **1 min 21 s**" in expected_time(both, Pace(1.25, 1))
+
+
+def test_a_fork_of_a_run_with_sft_counts_its_steps() -> None:
+    draft = draft_from_run(parse_config({"sft.steps": 20, "grpo.steps": 60}), "abcd2345", 80, "first", None)
+    assert draft.checked.at("grpo.steps") == (
+        "grpo.steps=60 leaves nothing to do: the fork goes on after step 80; use at least 61",
+    )
+    assert with_entry(draft, "sft.steps", "21").checked.problems == ()
+
+
+def test_what_a_fork_began_with_is_kept() -> None:
+    draft = draft_from_run(RunConfig(), "abcd2345", 40, "first", None)
+    assert with_entry(draft, "model.init_from", "/x").checked.at("model.init_from") == (
+        "model.init_from=/x has no effect on a fork, which begins with its parent's weights; keep it empty",
+    )
+
+
 def test_the_expected_time_comes_from_runs_like_it_or_says_that_there_is_none() -> None:
     config = RunConfig()
     assert "no run like it yet" in expected_time(config, None)

@@ -11,7 +11,7 @@ from engine.store import queue, reads, writes
 from engine.store.database import Database, open_database
 from engine.types import StepRecord
 from tests.dashboard.open_page import figures, filled, open_page
-from tests.store.filled import fill_run_with_updates, small_config, step_record
+from tests.store.filled import fill_run_of_sft, fill_run_with_updates, small_config, step_record
 
 
 @pytest.fixture
@@ -36,6 +36,17 @@ def test_an_empty_store_says_where_to_start(db) -> None:
 def test_a_run_without_steps_says_that_groups_will_come(db) -> None:
     run_id = queue.enqueue(db, small_config(), name="waits")
     assert "they appear with the first step" in open_page("groups", run=run_id).info[0].value
+
+
+def test_a_run_of_sft_alone_says_that_it_has_no_groups(db) -> None:
+    run_id = fill_run_of_sft(db, grpo_steps=0)
+    assert "This run is SFT alone" in open_page("groups", run=run_id).info[0].value
+
+
+def test_the_groups_of_a_run_with_sft_begin_behind_it(db) -> None:
+    run_id = fill_run_of_sft(db, grpo_steps=2)
+    at = open_page("groups", run=run_id, step="1")
+    assert "Step 1 has no stored groups; 4 is the nearest that has." in [each.value for each in at.caption]
 
 
 def test_a_run_that_keeps_no_completions_says_so(db) -> None:
@@ -134,6 +145,9 @@ def test_the_advantage_is_explained_with_the_numbers_of_the_group(db) -> None:
     assert plain == "advantage = reward − 0.25 (the group's mean)"
     raw = {"baseline": "none", "scale": "none"}
     assert "is its reward" in advantage_words(group, {"grpo": raw})
+    assert "correct completion has an advantage of 1" in advantage_words(
+        group, {"grpo": raw | {"learn_from": "correct"}}
+    )
     assert "exactly 0" in advantage_words(replace(group, kind="tied"), {"grpo": grpo})
 
 

@@ -190,3 +190,15 @@ def test_a_fork_of_a_run_that_does_not_exist_says_so(db: Database) -> None:
 
 def test_an_address_can_name_a_preset(db: Database) -> None:
     assert field(open_page("new_run", preset="off-policy"), "grpo.train_batch_size").value == "64"
+
+
+def test_a_checkpoint_that_is_not_there_is_said_at_the_launch_and_nothing_is_queued(db: Database) -> None:
+    at = open_page("new_run")
+    field(at, "model.init_from").set_value("run:nothing@40").run()
+    launch_button(at).click().run()
+    assert not at.exception
+    assert "run=nothing does not exist" in shown(at)
+    assert list_runs(db) == []
+    field(at, "model.init_from").set_value("run:nothing").run()
+    assert launch_button(at).disabled
+    assert "names no checkpoint; write run" in shown(at)

@@ -12,7 +12,7 @@ from engine.store import queue, writes
 from engine.store.database import Database, open_database
 from engine.types import StepRecord
 from tests.dashboard.open_page import figures, filled, numbers, open_page
-from tests.store.filled import fill_run_with_updates, small_config
+from tests.store.filled import fill_run_of_sft, fill_run_with_updates, small_config
 
 
 @pytest.fixture
@@ -233,3 +233,14 @@ def test_the_tail_of_a_log_is_cut_at_a_line(tmp_path: Path) -> None:
     assert tail(log) == ("one\ntwo �\n 50%\n100%\nthree", False)
     assert tail(log, most_bytes=10) == ("three", True)
     assert tail(log, most_lines=2) == ("100%\nthree", True)
+
+
+@pytest.mark.parametrize("page", ["run", "runs", "compare"])
+@pytest.mark.parametrize("grpo_steps", [0, 2])
+def test_a_run_of_sft_is_drawn_with_or_without_grpo_behind_it(db, page: str, grpo_steps: int) -> None:
+    run_id = fill_run_of_sft(db, grpo_steps=grpo_steps)
+    address = {"run": run_id} if page == "run" else {"runs": run_id} if page == "compare" else {}
+    at = open_page(page, **address)
+    if page == "run":
+        assert ("This is that of SFT" if grpo_steps == 0 else "Up to step 3 that of SFT") in words(at)
+        assert {"loss", "entropy", "grad_norm"} <= set(drawn(at))

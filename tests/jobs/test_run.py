@@ -13,6 +13,7 @@ import pytest
 from engine.errors import StoreError
 from engine.jobs import heartbeat
 from engine.jobs.run import run_attempt
+from engine.jobs.run_log import step_line
 from engine.jobs.stop_flag import StopFlag
 from engine.store import queue, reads, writes
 from engine.store.database import Database
@@ -219,6 +220,80 @@ def test_a_fork_whose_checkpoint_is_gone_fails_with_the_steps_there_are(
     assert error.endswith("fork from one of its steps 75")
 
 
+def make_model(folder: Path, step: int) -> Path:
+    path = make_checkpoint(folder, step)
+    (path / "config.json").write_text("{}")
+    return path
+
+
+class TestInitialWeights:
+    @pytest.fixture
+    def first(self, db: Database, claimed: Claimed, tmp_path: Path) -> str:
+        """A run with whole checkpoints of steps 20 and 40."""
+        run_id = claimed(name="first").run_id
+        for step in (20, 40):
+            path = make_model(tmp_path / "runs" / run_id / "checkpoints", step)
+            writes.write_checkpoint(db, run_id, step, str(path), 0.5)
+        return run_id
+
+    def begin(self, db: Database, claim: Claim) -> dict[str, Any]:
+        seen: dict[str, Any] = {}
+        attempt(db, claim, lambda config, **given: seen.update(given) or Outcome("stopped", 0))
+        return seen
+
+    def test_a_run_begins_at_step_0_with_the_checkpoint_it_names(
+        self, db: Database, claimed: Claimed, first: str, tmp_path: Path
+    ) -> None:
+        claim = claimed(model={"init_from": f"run:{first}@40"})
+        path = tmp_path / "runs" / first / "checkpoints" / "step-000040"
+        seen = self.begin(db, claim)
+        assert (seen["start"], seen["initial_weights"]) == (None, path)
+        assert reads.events(db, claim.run_id)[0].message == f"starting from the weights in {path}"
+
+    def test_a_folder_may_hold_them_as_well(self, db: Database, claimed: Claimed, tmp_path: Path) -> None:
+        path = make_model(tmp_path / "mine", 7)
+        assert self.begin(db, claimed(model={"init_from": str(path)}))["initial_weights"] == path
+
+    def test_a_checkpoint_of_its_own_takes_their_place_unless_an_adapter_stands_beside_them(
+        self, db: Database, claimed: Claimed, first: str, tmp_path: Path
+    ) -> None:
+        for lora, wanted in (({}, None), ({"rank": 4}, 40)):
+            claim = claimed(model={"init_from": f"run:{first}@40"}, lora=lora)
+            make_checkpoint(tmp_path / "runs" / claim.run_id / "checkpoints", 10)
+            seen = self.begin(db, claim)
+            assert seen["start"].step == 10
+            found = seen["initial_weights"]
+            assert (found and found.name) == (wanted and f"step-{wanted:06d}")
+
+    def test_a_checkpoint_that_is_gone_fails_with_the_steps_there_are(
+        self, db: Database, claimed: Claimed, first: str, tmp_path: Path
+    ) -> None:
+        claim = claimed(model={"init_from": f"run:{first}@40"})
+        (tmp_path / "runs" / first / "checkpoints" / "step-000040" / "state.json").unlink()
+        assert attempt(db, claim, two_steps) == 1
+        error = run_of(db, claim).error
+        assert error is not None
+        assert f"model.init_from=run:{first}@40 has no whole checkpoint at" in error
+        assert error.endswith("begin with one of its steps 20")
+
+    def test_one_that_was_deleted_while_the_run_waited_fails_with_the_steps_there_are(
+        self, db: Database, claimed: Claimed, first: str
+    ) -> None:
+        claim = claimed(model={"init_from": f"run:{first}@20"})
+        writes.delete_checkpoints(db, first, [20])
+        assert attempt(db, claim, two_steps) == 1
+        error = run_of(db, claim).error
+        assert error is not None
+        assert error.endswith(f"model.init_from=run:{first}@20 names no checkpoint; use one of run:{first}@40")
+
+    def test_a_folder_without_a_model_is_refused(self, db: Database, claimed: Claimed, tmp_path: Path) -> None:
+        claim = claimed(model={"init_from": str(tmp_path / "nothing")})
+        assert attempt(db, claim, two_steps) == 1
+        error = run_of(db, claim).error
+        assert error is not None
+        assert "lacks config.json and adapter_config.json; give a run's checkpoint as run:<id>@<step>" in error
+
+
 def test_an_unknown_run_is_refused(db: Database) -> None:
     with pytest.raises(StoreError, match="run=nothing does not exist"):
         run_attempt(db, "nothing", 1, threads=1, stop=StopFlag())
@@ -228,3 +303,9 @@ def test_no_thread_is_left_behind(db: Database, claimed: Claimed) -> None:
     before = threading.active_count()
     attempt(db, claimed(), two_steps)
     assert threading.active_count() == before
+
+
+def test_the_log_of_a_step_of_sft_has_its_loss() -> None:
+    metrics = {"loss": 0.0625, "entropy": 0.25, "step_time": 0.5}
+    assert step_line(StepRecord(3, metrics), 20) == "step 3/20  loss 0.062  entropy 0.250  time 0.50 s"
+    assert "loss" not in step_line(StepRecord(3, {**metrics, "reward": 0.5}), 20)

@@ -76,6 +76,14 @@ def test_activations_grow_with_the_micro_batch_and_the_tokens_alone() -> None:
     assert parts(rollout__rollout_batch_size=16, grpo__train_batch_size=8)["activations"].bytes == whole
 
 
+def test_in_a_run_of_sft_alone_a_micro_batch_is_no_larger_than_its_batch() -> None:
+    pure = {"sft__steps": 5, "grpo__steps": 0}
+    whole = parts()["activations"].bytes
+    assert parts(**pure, sft__batch_size=2)["activations"].bytes == whole / 4
+    assert parts(**pure, sft__batch_size=32)["activations"].bytes == whole
+    assert parts(sft__steps=5, sft__batch_size=2)["activations"].bytes == whole
+
+
 def test_with_checkpointing_either_the_logits_or_one_layer_is_there_at_the_peak() -> None:
     found = parts(model__gradient_checkpointing=True)
     # 8 · 15 tokens × 256 bytes of the layer exceed 5 · 8 · 10 · 10 · 4 bytes of logits.

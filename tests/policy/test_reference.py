@@ -33,6 +33,17 @@ def test_the_start_stays_while_the_policy_moves(model):
     assert model.weight.item() == 2.0
 
 
+@pytest.mark.parametrize("kind", ["start", "ema", "copy"])
+def test_a_reference_that_begins_anew_starts_at_the_policy_of_that_time(model, kind):
+    reference = ReferencePolicy(model, kind=kind, ema_decay=0.75)
+    move_to(model, 2.0)
+    reference.begin_anew()
+    move_to(model, 4.0)
+    assert weight_in_place(reference, model) == 2.0
+    reference.follow(1)
+    assert weight_in_place(reference, model) == (2.5 if kind == "ema" else 2.0)
+
+
 def test_the_policy_gets_its_weights_back_after_a_failure(model):
     reference = ReferencePolicy(model)
     move_to(model, 2.0)

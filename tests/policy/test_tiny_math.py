@@ -13,7 +13,7 @@ from transformers import AutoTokenizer, Qwen2ForCausalLM
 
 from engine.errors import CheckpointError
 from engine.policy.tiny_math import WEIGHTS, corpus, pretrain
-from engine.policy.tiny_math.corpus import sample, worked
+from engine.policy.tiny_math.corpus import sample
 from engine.policy.tiny_math.measure import measure
 from engine.policy.tiny_math.pretrain import IGNORED, Batch, batches, build_model, encode, next_token_loss
 from engine.policy.tiny_math.tokenizer import END, PAD, PHRASES, build_tokenizer, load_tokenizer
@@ -78,12 +78,6 @@ class TestTokenizer:
 
 
 class TestCorpus:
-    def test_steps_are_worked_from_left_to_right(self):
-        assert worked((7, 12, 3), ("+", "-")) == corpus.Work(" 7+12=19; 19-3=16", 16)
-
-    def test_a_slip_is_carried_through(self):
-        assert worked((7, 12, 3), ("+", "-"), slip_at=0, slip=1) == corpus.Work(" 7+12=20; 20-3=17", 17)
-
     def test_the_shares_of_the_habits_add_up_to_one(self):
         for habits in corpus.HABITS.values():
             assert sum(share for share, _ in habits.values()) == pytest.approx(1.0)

@@ -80,3 +80,25 @@ def test_a_file_may_extend_a_preset_by_name(tmp_path):
     path = tmp_path / "mine.yaml"
     path.write_text("extends: quick-start\nseed: 9\n")
     assert load_preset(str(path)).config.seed == 9
+
+
+def test_the_presets_of_sft_differ_from_the_quick_start_in_their_phases_alone():
+    def changes(name):
+        found = diff(load_preset("quick-start").config, load_preset(name).config)
+        return {path: value for path, (_, value) in found.items()}
+
+    assert changes("sft-then-grpo") == {"sft.steps": 20, "grpo.steps": 80}
+    assert changes("sft") == {
+        "sft.steps": 40,
+        "sft.learning_rate": 3e-4,
+        "grpo.steps": 0,
+        "evaluation.every": 5,
+    }
+    assert changes("expert-iteration") == {
+        "grpo.learn_from": "correct",
+        "grpo.loss_type": "no_baseline",
+        "grpo.baseline": "none",
+        "grpo.scale": "none",
+        "grpo.aggregation": "token",
+        "grpo.epochs_per_rollout_batch": 4,
+    }

@@ -72,6 +72,17 @@ class TestTheSuitesThatComeAlong:
         assert {fields["grpo.loss_type"] for fields in changed} == {"grpo_no_clip"}
         assert all(arm.config.kl.measure for arm in (clip, *others))
 
+    def test_sft_ceiling_gives_every_arm_as_much_grpo_behind_more_or_less_sft(self):
+        grpo, *others = load_suite("sft-ceiling").arms
+        assert {arm.config.grpo.steps for arm in (grpo, *others)} == {60}
+        changed = {arm.name: {path: new for path, (_, new) in diff(grpo.config, arm.config).items()} for arm in others}
+        assert [changed.pop(f"sft-{name}") for name in ("early", "middle", "late")] == [
+            {"sft.steps": steps} for steps in (5, 20, 80)
+        ]
+        expert = {path: new for path, (_, new) in diff(load_preset("quick-start").config, others[-1].config).items()}
+        assert changed.keys() == {"expert-iteration"}
+        assert changed["expert-iteration"] == {path: new for path, new in expert.items() if path != "grpo.steps"}
+
 
 class TestArms:
     def test_an_arm_is_its_preset_then_what_is_common_then_its_own(self, write: Write):
@@ -166,7 +177,7 @@ class TestFaults:
             (
                 ("steps: 7", "steps: 0"),
                 "grpo.steps",
-                "grpo.steps=0: input should be greater than or equal to 1 (1 to 1 000 000 steps) (arm clip, dapo)",
+                "grpo.steps=0 and sft.steps=0 leave nothing to train; raise one of them (arm clip, dapo)",
             ),
         ],
         ids=lambda value: value if isinstance(value, str) and " " not in value else "",
@@ -215,7 +226,9 @@ class TestFaults:
         assert len(caught.value.problems) == 1
 
     def test_an_unknown_suite_names_the_known_ones(self):
-        with pytest.raises(ConfigError, match=r"^suite=clips does not exist; use one of kl-or-clip, recipes, or the"):
+        with pytest.raises(
+            ConfigError, match=r"^suite=clips does not exist; use one of kl-or-clip, recipes, sft-ceiling, or the"
+        ):
             load_suite("clips")
 
     @pytest.mark.parametrize(

@@ -71,6 +71,34 @@ def fill_run_with_updates(db: Database, steps: int = 3, updates: int = 2) -> str
     return run_id
 
 
+def fill_run_of_sft(db: Database, *, grpo_steps: int, sft_steps: int = 3) -> str:
+    """Write a run of a few steps of SFT, with GRPO behind them or without, and return its id."""
+    config = {**small_config().model_dump(), "sft": {"steps": sft_steps}}
+    config["grpo"] = {**config["grpo"], "steps": grpo_steps}
+    run_id = queue.enqueue(db, parse_config(config), name="taught")
+    writes.write_evaluation(db, run_id, evaluation_record(0, 0.25))
+    for step in range(1, sft_steps + 1):
+        metrics = {
+            "loss": 0.1 / step,
+            "entropy": 0.2 / step,
+            "grad_norm": 0.5,
+            "learning_rate": 3e-4,
+            "num_tokens": 1500.0 * step,
+            "updates/optimizer_steps": 1.0,
+            "updates/skipped": 0.0,
+            "step_time": 0.2,
+            "time/update": 0.2,
+            "memory/rss": 6e8,
+            "memory/update": 6e8,
+        }
+        writes.write_step(db, run_id, StepRecord(step, metrics))
+    writes.write_evaluation(db, run_id, evaluation_record(sft_steps, 0.5))
+    source = random.Random(0)
+    for step in range(sft_steps + 1, sft_steps + grpo_steps + 1):
+        writes.write_step(db, run_id, step_record(step, 0.5, source))
+    return run_id
+
+
 def small_config(seed: int = 0, learning_rate: float = 3e-4) -> RunConfig:
     """Return a config of 20 steps with 4 groups of 4, evaluated every 10 steps."""
     return parse_config(

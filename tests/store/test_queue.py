@@ -39,6 +39,11 @@ def test_a_queued_run_keeps_its_whole_config(db: Database):
     assert (run.started_at, run.ended_at, run.attempts, run.seconds) == (None, None, 0, 0.0)
 
 
+def test_the_length_of_a_run_counts_the_steps_of_sft(db: Database):
+    run = get(db, queue.enqueue(db, parse_config({"sft.steps": 20, "grpo.steps": 60}), name="x"))
+    assert run.total_steps == 80
+
+
 def test_ids_are_eight_lower_case_signs_that_begin_with_a_letter(db: Database):
     ids = [queue.enqueue(db, RunConfig(), name="x") for _ in range(20)]
     assert len(set(ids)) == 20

@@ -64,7 +64,12 @@ class Notes:
 
 
 def run(
-    folder: Path, *, stop: Callable[[Notes], bool] = lambda _: False, start: StartPoint | None = None, **settings
+    folder: Path,
+    *,
+    stop: Callable[[Notes], bool] = lambda _: False,
+    start: StartPoint | None = None,
+    initial_weights: Path | None = None,
+    **settings,
 ) -> tuple[Notes, Outcome]:
     notes = Notes()
     outcome = train(
@@ -74,6 +79,7 @@ def run(
         threads=1,
         stop=lambda: stop(notes),
         start=start,
+        initial_weights=initial_weights,
     )
     return notes, outcome
 

@@ -1,11 +1,12 @@
 import math
 
 import pytest
+import torch
 
 from engine.config import parse_config
 from engine.policy.adapter import add_lora
 from engine.policy.policy import load_policy
-from engine.training.optimizer import learning_rate, make_optimizer
+from engine.training.optimizer import OptimizerStep, learning_rate, make_optimizer
 
 
 def rates(total: int, **settings) -> list[float]:
@@ -48,3 +49,31 @@ def test_frozen_weights_beside_an_adapter_are_not_optimized():
     sum(parameter.sum() for parameter in adapters).backward()
     optimizer.step()
     assert len(optimizer.state_dict()["state"]) == len(adapters)
+
+
+def test_a_phase_may_have_a_peak_of_its_own():
+    config = parse_config({"optimizer.learning_rate": 1e-5, "optimizer.schedule": "linear"}).optimizer
+    values = [learning_rate(config, step=step, total_steps=4, peak=1e-3) for step in (1, 3)]
+    assert values == pytest.approx([1e-3, 5e-4])
+
+
+def test_an_optimizer_that_begins_anew_steps_as_a_fresh_one_does():
+    def step_of(warmed_up: bool) -> float:
+        weight = torch.nn.Parameter(torch.ones(2, 2))
+        model = torch.nn.ParameterList([weight])
+        optimizer = OptimizerStep(model, make_optimizer(model, parse_config({}).optimizer), 1e9, 2)
+        if warmed_up:
+            weight.grad = torch.full_like(weight, -7.0)
+            optimizer.apply(1.0, step=1)
+            weight.grad = torch.full_like(weight, math.nan)
+            optimizer.apply(1.0, step=2)
+            optimizer.begin_anew()
+            assert optimizer.skipped_in_a_row == 0
+        before = weight[0, 0].item()
+        weight.grad = torch.full_like(weight, 0.5)
+        optimizer.apply(1.0, step=3)
+        return weight[0, 0].item() - before
+
+    # The first step of AdamW is the learning rate against the sign of the gradient.
+    assert step_of(warmed_up=True) == pytest.approx(step_of(warmed_up=False), rel=1e-3)
+    assert step_of(warmed_up=False) == pytest.approx(-1e-4, rel=1e-3)

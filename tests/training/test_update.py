@@ -7,11 +7,12 @@ import torch
 
 from engine.config import RunConfig, parse_config
 from engine.errors import NonFiniteUpdateError
-from engine.training.batch import Batch, build_batch
+from engine.training.batch import Batch, build_batch, pad_rows
 from engine.training.forward import score_tokens
 from engine.training.groups import assign_advantages
 from engine.training.optimizer import OptimizerStep
 from engine.training.scoring import begin_update, completion_divergence
+from engine.training.sft import teach
 from engine.training.state import coefficients, start_state
 from engine.training.summary import update_metrics
 from engine.training.update import Coefficients, update_policy
@@ -36,7 +37,13 @@ class FrozenOptimizer(OptimizerStep):
 
 def make_batch(groups, rewards, config: RunConfig) -> Batch:
     stats = assign_advantages(groups, rewards, config)
-    batch = build_batch(groups, rewards, truncated=config.truncation.completions, device=torch.device("cpu"))
+    batch = build_batch(
+        groups,
+        rewards,
+        truncated=config.truncation.completions,
+        learn_from=config.grpo.learn_from,
+        device=torch.device("cpu"),
+    )
     return batch.with_advantages(stats.advantages)
 
 
@@ -155,6 +162,56 @@ def test_the_gradient_equals_autograd_on_the_written_out_loss(model, groups, rew
     model.zero_grad()
     (actual,) = gradients(model, groups, rewards)
     assert float((actual - expected).norm() / expected.norm()) < 1e-5
+
+
+EXPERT = {"grpo.learn_from": "correct", "grpo.loss_type": "no_baseline"}
+
+
+@pytest.mark.parametrize(("aggregation", "loss"), [("token", "token"), ("mean", "sequence")])
+@pytest.mark.parametrize("micro_batches", [1, 4])
+def test_the_gradient_of_expert_iteration_is_that_of_sft_on_the_correct_completions(
+    model, groups, rewards, aggregation, loss, micro_batches
+):
+    correct = [
+        (group.prompt_token_ids, completion.token_ids)
+        for group, members in zip(groups, rewards, strict=True)
+        for completion, reward in zip(group.completions, members, strict=True)
+        if reward.verdict == "correct"
+    ]
+    batch = pad_rows(correct, device=torch.device("cpu"))
+    batch = replace(batch, advantages=torch.ones(3))
+    optimizer = FrozenOptimizer(model)
+    config = parse_config(BASE | {"sft.steps": 1, "sft.loss": loss})
+    assert teach(model, optimizer, batch, config, step=1, stop=lambda: False)
+    settings = EXPERT | {"grpo.aggregation": aggregation, "grpo.gradient_accumulation_steps": micro_batches}
+    (actual,) = gradients(model, groups, rewards, **settings)
+    assert float((actual - optimizer.gradients[0]).norm() / actual.norm()) < 1e-6
+
+
+def test_in_expert_iteration_an_advantage_is_1_whatever_the_reward_is_worth(model, groups, rewards):
+    penalised = [[replace(reward, value=reward.value - 0.25) for reward in members] for members in rewards]
+    batch = make_batch(groups, penalised, parse_config(BASE | EXPERT))
+    assert batch.advantages.tolist() == [1.0, 0.0, 0.0, 1.0, 0.0, 0.0, 1.0, 0.0]
+    assert batch.loss_mask.any(1).tolist() == [advantage == 1.0 for advantage in batch.advantages]
+    assert batch.response_mask.any(1).all()
+
+
+def test_in_expert_iteration_a_kl_term_acts_on_the_correct_completions_alone(model, groups, rewards):
+    wrong = [[replace(reward, value=0.0, verdict="wrong") for reward in members] for members in rewards]
+    (nothing,) = gradients(model, groups, wrong, **EXPERT, **{"kl.beta": 0.3})
+    (pulled,) = gradients(model, groups, rewards, **EXPERT, **{"kl.beta": 0.3})
+    (plain,) = gradients(model, groups, rewards, **EXPERT)
+    assert float(nothing.abs().max()) == 0.0
+    assert float((pulled - plain).norm()) > 1e-3
+
+
+def test_a_step_of_expert_iteration_without_a_correct_completion_has_no_gradient(model, groups, rewards):
+    unreadable = [[replace(reward, value=0.5, verdict="unreadable") for reward in members] for members in rewards]
+    config = parse_config(BASE | EXPERT)
+    optimizer = FrozenOptimizer(model)
+    metrics = update(model, optimizer, make_batch(groups, unreadable, config), config)
+    assert float(optimizer.gradients[0].abs().max()) == 0.0
+    assert metrics["loss"] == 0.0
 
 
 @pytest.mark.parametrize("estimator", ["k1", "k2", "k3"])

@@ -9,6 +9,7 @@ RatioLevel = Literal["token", "sequence"]
 ImportanceCorrection = Literal["none", "token_truncate", "token_mask", "sequence_truncate", "sequence_mask"]
 Baseline = Literal["none", "group_mean", "leave_one_out"]
 Scale = Literal["none", "group_std", "batch_std"]
+LearnFrom = Literal["all", "correct"]
 StdKind = Literal["sample", "population"]
 Aggregation = Literal["mean", "constant", "microbatch", "token"]
 KlEstimator = Literal["k1", "k2", "k3"]
@@ -23,9 +24,12 @@ class GrpoConfig(Section):
         100,
         "Rollout batches to train on.",
         unit="steps",
-        ge=1,
+        ge=0,
         le=1_000_000,
-        words=("n_grpo_steps", "max_steps"),
+        words=("steps", "n_grpo_steps", "max_steps"),
+    )
+    learn_from: LearnFrom = about(
+        "all", "Completions that take part in the loss; `correct` gives each an advantage of 1 (expert iteration)."
     )
     loss_type: LossType = about("grpo_clip", "Policy-gradient loss per token.")
     baseline: Baseline = about(

@@ -1,14 +1,22 @@
 """The model that is trained, and how much of it."""
 
+import re
 from typing import Literal
 
 from engine.config.sections.section import Section, about
+
+_CHECKPOINT = re.compile(r"run:(?P<run>.+)@(?P<step>\d+)")
 
 
 class ModelConfig(Section):
     """The language model that is trained."""
 
     name: str = about("tiny-math", "`tiny-math` (embedded), a hub name, or a local folder.", min_length=1)
+    init_from: str | None = about(
+        None,
+        "Weights to begin with: a checkpoint, as `run:<id>@<step>`, or a folder; empty takes those of model.name.",
+        min_length=1,
+    )
     dtype: Literal["float32", "bfloat16"] = about("float32", "Number format of weights and activations.")
     device: Literal["auto", "cpu", "cuda"] = about("auto", "Where the model runs; auto takes a GPU if there is one.")
     threads: int | None = about(
@@ -28,6 +36,12 @@ class ModelConfig(Section):
         ge=1,
         le=1_000_000,
     )
+
+    @property
+    def initial_checkpoint(self) -> tuple[str, int] | None:
+        """The run and the step that `init_from` names; None where it is a folder or empty."""
+        found = _CHECKPOINT.fullmatch(self.init_from or "")
+        return (found["run"], int(found["step"])) if found else None
 
 
 class LoraConfig(Section):

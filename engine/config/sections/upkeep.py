@@ -8,7 +8,7 @@ class EvaluationConfig(Section):
 
     every: int = about(
         10,
-        "Steps between evaluations; step 0 and the last are always evaluated.",
+        "Steps between evaluations; step 0, the end of SFT and the last step are always evaluated.",
         unit="steps",
         ge=1,
         le=1_000_000,
@@ -27,7 +27,7 @@ class StoppingConfig(Section):
     )
     max_sampled_tokens: int | None = about(
         None,
-        "Budget of prompt and completion tokens sampled for training; the run stops after the step that reaches it.",
+        "Budget of tokens sampled for training or shown in SFT; the run stops after the step that reaches it.",
         unit="tokens",
         ge=1,
         le=10**15,
@@ -54,7 +54,13 @@ class StoppingConfig(Section):
 class CheckpointConfig(Section):
     """What can be resumed and forked from."""
 
-    every: int = about(20, "Steps between checkpoints; the last step always has one.", unit="steps", ge=1, le=1_000_000)
+    every: int = about(
+        20,
+        "Steps between checkpoints; the end of SFT and the last step always have one.",
+        unit="steps",
+        ge=1,
+        le=1_000_000,
+    )
     keep: int = about(2, "Newest checkpoints kept; the best by validation accuracy is kept besides.", ge=1, le=1000)
 
 

@@ -16,6 +16,7 @@ from typing import TypeVar
 from engine.policy.tiny_math.tokenizer import END
 from engine.tasks.arithmetic import random_expression, split_of, to_text
 from engine.tasks.prompts import load_prompt
+from engine.tasks.worked import boxed, tagged, worked
 
 OPERATORS = "+-"
 LARGEST_OPERAND = 20
@@ -41,14 +42,6 @@ class Sample:
         return "".join(text for text, _ in self.pieces)
 
 
-@dataclass(frozen=True, slots=True)
-class Work:
-    """A problem with its steps written out: `7+12=19; 19-3=16`, and the value they end in."""
-
-    steps: str
-    value: int
-
-
 # Openings and their weights. "" means that the steps or the answer start at once.
 CAREFUL = {" Step by step:": 0.5, "": 0.4, " Let me see:": 0.1}
 HASTY = {" Quickly:": 0.5, "": 0.4, " Step by step:": 0.1}
@@ -68,27 +61,13 @@ def sample(rng: random.Random) -> Sample:
     return Sample(((PROMPTS[name].render(question), False), (completion + END, True)))
 
 
-def worked(operands: tuple[int, ...], operators: tuple[str, ...], slip_at: int | None = None, slip: int = 0) -> Work:
-    """The steps from left to right. At step `slip_at` the result is off by `slip`, and carried on."""
-    value = operands[0]
-    steps = []
-    for index, (op, operand) in enumerate(zip(operators, operands[1:], strict=True)):
-        result = value + operand if op == "+" else value - operand
-        if index == slip_at:
-            result += slip
-        steps.append(f" {value}{op}{operand}={result}")
-        value = result
-    return Work(";".join(steps), value)
-
-
 def _right(rng: random.Random, operands: tuple[int, ...], operators: tuple[str, ...]) -> str:
-    work = worked(operands, operators)
-    return f"{_choose(rng, CAREFUL)}{work.steps} </think> <answer> {work.value} </answer>"
+    return _choose(rng, CAREFUL) + tagged(worked(operands, operators))
 
 
 def _slip(rng: random.Random, operands: tuple[int, ...], operators: tuple[str, ...]) -> str:
     work = worked(operands, operators, rng.randrange(len(operators)), _error(rng))
-    return f"{_choose(rng, HASTY)}{work.steps} </think> <answer> {work.value} </answer>"
+    return _choose(rng, HASTY) + tagged(work)
 
 
 def _blurt(rng: random.Random, operands: tuple[int, ...], operators: tuple[str, ...]) -> str:
@@ -112,13 +91,12 @@ def _untagged(rng: random.Random, operands: tuple[int, ...], operators: tuple[st
 
 
 def _boxed(rng: random.Random, operands: tuple[int, ...], operators: tuple[str, ...]) -> str:
-    work = worked(operands, operators)
-    return f"{_choose(rng, LOOSE)}{work.steps}. So \\boxed{{{work.value}}}"
+    return _choose(rng, LOOSE) + boxed(worked(operands, operators))
 
 
 def _boxed_slip(rng: random.Random, operands: tuple[int, ...], operators: tuple[str, ...]) -> str:
     work = worked(operands, operators, rng.randrange(len(operators)), _error(rng))
-    return f"{_choose(rng, HASTY)}{work.steps}. So \\boxed{{{work.value}}}"
+    return _choose(rng, HASTY) + boxed(work)
 
 
 def _boxed_blurt(rng: random.Random, operands: tuple[int, ...], operators: tuple[str, ...]) -> str:

@@ -1,0 +1,26 @@
+import pytest
+
+from engine.rewards.verifiers import REWARDS
+from engine.tasks.prompts import REWARD_AND_STOP_STRINGS, load_prompt
+from engine.tasks.worked import SOLUTIONS, Work, boxed, tagged, worked
+
+
+def test_steps_are_worked_from_left_to_right():
+    assert worked((7, 12, 3), ("+", "-")) == Work(" 7+12=19; 19-3=16", 16)
+
+
+def test_a_slip_is_carried_through():
+    assert worked((7, 12, 3), ("+", "-"), slip_at=0, slip=1) == Work(" 7+12=20; 20-3=17", 17)
+
+
+def test_each_form_has_the_steps_and_the_answer():
+    work = worked((7, 12, 3), ("+", "-"))
+    assert tagged(work) == " 7+12=19; 19-3=16 </think> <answer> 16 </answer>"
+    assert boxed(work) == " 7+12=19; 19-3=16. So \\boxed{16}"
+
+
+@pytest.mark.parametrize("name", REWARD_AND_STOP_STRINGS)
+def test_the_reward_of_a_prompt_takes_its_solution_for_right(name):
+    reward = REWARDS[load_prompt(name).reward]
+    judged = reward(SOLUTIONS[name](worked((7, 12, 3), ("+", "-"))), "16")
+    assert (judged.value, judged.verdict) == (1.0, "correct")
