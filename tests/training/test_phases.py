@@ -242,3 +242,11 @@ def test_demonstrations_are_loaded_only_where_sft_has_steps_left():
     config = parse_config({"sft.steps": 1, "grpo.steps": 1})
     assert len(set_up(config, threads=1, start=None).demonstrations) == 1024
     assert set_up(parse_config({}), threads=1, start=None).demonstrations == []
+
+
+def test_ten_steps_of_sft_raise_the_accuracy_on_held_out_problems(tmp_path):
+    settings = {"sft.steps": 10, "grpo.steps": 0, "sft.learning_rate": 3e-4, "evaluation.every": 100}
+    notes, _ = run(tmp_path, **settings, **{"evaluation.size": 128, "evaluation.greedy": False})
+    before, after = (record.metrics["accuracy"] for record in notes.evaluations)
+    assert before < 0.3
+    assert after > before + 0.3
