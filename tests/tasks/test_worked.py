@@ -1,7 +1,7 @@
 import pytest
 
 from engine.rewards.verifiers import REWARDS
-from engine.tasks.prompts import REWARD_AND_STOP_STRINGS, load_prompt
+from engine.tasks.prompts import load_prompt
 from engine.tasks.worked import SOLUTIONS, Work, boxed, tagged, worked
 
 
@@ -19,7 +19,7 @@ def test_each_form_has_the_steps_and_the_answer():
     assert boxed(work) == " 7+12=19; 19-3=16. So \\boxed{16}"
 
 
-@pytest.mark.parametrize("name", REWARD_AND_STOP_STRINGS)
+@pytest.mark.parametrize("name", SOLUTIONS)
 def test_the_reward_of_a_prompt_takes_its_solution_for_right(name):
     reward = REWARDS[load_prompt(name).reward]
     judged = reward(SOLUTIONS[name](worked((7, 12, 3), ("+", "-"))), "16")
