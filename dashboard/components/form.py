@@ -37,7 +37,10 @@ LABELS = {
     "optimizer.name": "Optimizer",
     "optimizer.learning_rate": "Learning rate",
     "lora.rank": "Adapter rank",
-    "sft.path": "File",
+    "sft.path": "File of demonstrations",
+    "sft.steps": "SFT steps",
+    "sft.learning_rate": "SFT learning rate",
+    "sft.batch_size": "SFT batch size",
     "rollout.top_p": "Top-p",
     "rollout.top_k": "Top-k",
     "rollout.min_p": "Min-p",
@@ -55,6 +58,8 @@ TITLES = {"grpo": "GRPO", "kl": "KL", "lora": "LoRA", "sft": "SFT"}
 # Where the section's own sentence is too long for one line.
 FOLDS = {
     "lora": "low-rank adapters beside the weights (needs peft)",
+    "task": "where the problems come from",
+    "prompt": "how a question is put to the model, and what reads the answer",
     "sft": "on demonstrations, before GRPO or in its place",
     "kl": "the pull towards a reference policy",
     "evaluation": "accuracy on held-out problems",

@@ -218,12 +218,14 @@ class TestFork:
         document = ask("fork", f"{parent}@5", "--set", "model.init_from=/x", exit_code=2)
         (problem,) = document["problems"]
         assert problem["path"] == "model.init_from"
-        assert "which is of model.init_from=empty; launch a new run instead" in problem["message"]
+        assert "which is of model.init_from=empty; keep that one" in problem["message"]
 
     def test_its_length_counts_the_steps_of_sft(self, db: Database, ask: Ask, parent: str) -> None:
         assert ask("fork", f"{parent}@10", "--set", "sft.steps=4")[0]["total_steps"] == 14
         document = ask("fork", f"{parent}@10", "--set", "sft.steps=4", "--set", "steps=6", exit_code=2)
-        assert document["error"] == "steps=6 leaves nothing to do from step 10 on; --set steps=16 or more"
+        assert document["error"] == (
+            "grpo.steps=6 leaves nothing to do: the fork goes on after step 10; use at least 7"
+        )
 
 
 class TestInitFrom:

@@ -201,7 +201,7 @@ def test_a_fork_of_a_run_with_sft_counts_its_steps() -> None:
 def test_what_a_fork_began_with_is_kept() -> None:
     draft = draft_from_run(RunConfig(), "abcd2345", 40, "first", None)
     assert with_entry(draft, "model.init_from", "/x").checked.at("model.init_from") == (
-        "model.init_from=/x has no effect on a fork, which begins with its parent's weights; keep it empty",
+        "model.init_from=/x does not fit the checkpoint, which is of model.init_from=empty; keep that one",
     )
 
 

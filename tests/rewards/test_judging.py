@@ -119,7 +119,7 @@ def test_the_longest_answer_is_read_in_little_time(piece: str):
     read.cache_clear()
     read(text)
     read(text + "1")
-    assert time.perf_counter() - started < 0.5
+    assert time.perf_counter() - started < 5  # what is not linear takes minutes
 
 
 def test_an_answer_beyond_the_longest_is_unreadable_and_says_so():

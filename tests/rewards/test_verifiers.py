@@ -1,5 +1,3 @@
-import time
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -94,10 +92,7 @@ def test_expressions_are_compared_as_well():
     assert boxed(r"\boxed{\sqrt{12}}", r"3\sqrt{3}").verdict == "wrong"
 
 
-def test_a_step_of_plain_numbers_is_scored_in_no_time():
+def test_a_step_of_plain_numbers_starts_no_process(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("engine.rewards.grading.shared_pool", lambda: pytest.fail("a grader process was asked for"))
     pairs = [(f" 7+12=19; {k}</think> <answer> {k} </answer>", "16") for k in range(128)]
-    answer_tag.score(pairs)
-    started = time.perf_counter()
-    rewards = answer_tag.score(pairs)
-    assert time.perf_counter() - started < 0.01
-    assert sum(reward.value for reward in rewards) == 1.0
+    assert sum(reward.value or 0 for reward in answer_tag.score(pairs)) == 1.0
