@@ -12,7 +12,7 @@ from engine.grpo.log_probs import TokenScores
 from engine.policy.reference import ReferencePolicy
 from engine.training.batch import Batch
 from engine.training.forward import score_tokens
-from engine.training.seeds import derive_seed
+from engine.training.seeds import derive_seed, shuffled
 from engine.training.tally import Tally
 from engine.types import FloatArray
 
@@ -29,24 +29,29 @@ class Progress:
 
 def begin_update(model: Any, batch: Batch, config: RunConfig, *, step: int) -> Progress:
     """Return the progress of an update on `batch` that has not begun; all rows are scored where it needs them first."""
-    zeros = torch.zeros_like(batch.sampler_log_probs)
-    progress = Progress(TokenScores(zeros, torch.full_like(zeros, torch.nan)))
+    progress = Progress(_no_scores(batch))
     if config.scores_first:
-        score_rows(progress.before, model, batch, torch.arange(len(batch)), config, step=step)
+        everything = torch.arange(len(batch))
+        score_rows(progress.before, model, batch, everything, config, measured=entropy_rows(config, step))
     return progress
 
 
 @torch.no_grad()
-def score_rows(scores: TokenScores, model: Any, batch: Batch, rows: Tensor, config: RunConfig, *, step: int) -> None:
-    """Score the `rows` (int64) of `batch` with the model as it is, and write the result into `scores` (B, T)."""
-    chosen = entropy_rows(config, step).to(batch.device)
+def score_rows(
+    scores: TokenScores, model: Any, batch: Batch, rows: Tensor, config: RunConfig, *, measured: Tensor
+) -> None:
+    """Score the `rows` (int64) of `batch` with the model as it is, and write the result into `scores` (B, T).
+
+    `measured` is a bool (B,): the rows whose entropy is computed.
+    """
+    measured = measured.to(batch.device)
     for micro in row_parts(rows, config.micro_batch_size):
         part = score_tokens(
             model,
             batch.rows(micro),
             temperature=config.rollout.temperature,
             logits_memory=config.model.logits_memory,
-            entropy_rows=chosen[micro],
+            entropy_rows=measured[micro],
         )
         write_scores(scores, micro, part)
 
@@ -61,28 +66,18 @@ def some_rows(count: int, share: float, *, seed: int) -> Tensor:
     """Return a `share` of `count` rows, drawn with `seed`, one at least unless it is 0: bool (count,)."""
     if share in (0.0, 1.0):
         return torch.full((count,), share == 1.0)
-    order = torch.randperm(count, generator=torch.Generator().manual_seed(seed))
-    return order < max(1, round(share * count))
+    return shuffled(count, seed) < max(1, round(share * count))
 
 
-@torch.no_grad()
 def score_reference(model: Any, reference: ReferencePolicy | None, batch: Batch, config: RunConfig) -> Batch:
     """Return the batch with the log-probs of the reference policy, or as it is where there is none."""
     if reference is None:
         return batch
-    log_probs = torch.zeros_like(batch.sampler_log_probs)
-    nowhere = torch.zeros(len(batch), dtype=torch.bool, device=batch.device)
+    scores = _no_scores(batch)
     with reference.in_place():
-        for micro in row_parts(torch.arange(len(batch)), config.micro_batch_size):
-            part = score_tokens(
-                model,
-                batch.rows(micro),
-                temperature=config.rollout.temperature,
-                logits_memory=config.model.logits_memory,
-                entropy_rows=nowhere[micro],
-            )
-            log_probs[micro, : part.log_probs.shape[1]] = part.log_probs
-    return replace(batch, ref_log_probs=log_probs)
+        nowhere = torch.zeros(len(batch), dtype=torch.bool)
+        score_rows(scores, model, batch, torch.arange(len(batch)), config, measured=nowhere)
+    return replace(batch, ref_log_probs=scores.log_probs)
 
 
 def completion_divergence(batch: Batch, before: TokenScores, config: RunConfig) -> FloatArray | None:
@@ -107,3 +102,8 @@ def write_scores(scores: TokenScores, rows: Tensor, part: TokenScores) -> None:
 def row_parts(rows: Tensor, size: int) -> list[Tensor]:
     """Return `rows` in parts of at most `size`."""
     return [rows[start : start + size] for start in range(0, len(rows), size)]
+
+
+def _no_scores(batch: Batch) -> TokenScores:
+    zeros = torch.zeros_like(batch.sampler_log_probs)
+    return TokenScores(zeros, torch.full_like(zeros, torch.nan))

@@ -18,7 +18,7 @@ from engine.training.clock import PhaseClock
 from engine.training.forward import score_tokens
 from engine.training.optimizer import OptimizerStep, learning_rate
 from engine.training.scoring import row_parts, some_rows
-from engine.training.seeds import derive_seed
+from engine.training.seeds import derive_seed, shuffled
 from engine.training.setup import Setup
 from engine.training.state import TrainingState
 from engine.training.step import CutShort, Finished
@@ -72,7 +72,7 @@ def example_places(n: int, size: int, *, step: int, seed: int) -> list[int]:
     A function of the step alone. A batch that an epoch ends in is filled up from the next one.
     """
     epochs = [divmod(place, n) for place in range((step - 1) * size, step * size)]
-    orders = {epoch: _order(n, seed, epoch) for epoch in {epoch for epoch, _ in epochs}}
+    orders = {epoch: shuffled(n, derive_seed(seed, "sft", epoch)) for epoch in {epoch for epoch, _ in epochs}}
     return [int(orders[epoch][place]) for epoch, place in epochs]
 
 
@@ -127,10 +127,6 @@ def teach(
         tokens += int(known.sum())
     grad_norm, changed = optimizer.apply(loss, step=step)
     return Taught(loss, grad_norm, not changed, entropy / tokens if tokens else None)
-
-
-def _order(n: int, seed: int, epoch: int) -> torch.Tensor:
-    return torch.randperm(n, generator=torch.Generator().manual_seed(derive_seed(seed, "sft", epoch)))
 
 
 def _metrics(taught: Taught) -> dict[str, float]:

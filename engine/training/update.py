@@ -18,7 +18,7 @@ from engine.training.batch import Batch
 from engine.training.forward import score_tokens
 from engine.training.optimizer import OptimizerStep
 from engine.training.scoring import Progress, entropy_rows, row_parts, score_rows, write_scores
-from engine.training.seeds import derive_seed
+from engine.training.seeds import derive_seed, shuffled
 from engine.training.tally import Tally
 
 
@@ -50,12 +50,17 @@ def update_policy(
     Raises:
         NonFiniteUpdateError: after too many skipped updates in a row.
     """
+    teaching, measured = _teaching(batch, coefficients), entropy_rows(config, step)
     if not config.scores_first:
-        idle = torch.nonzero(~_teaching(batch, coefficients).cpu())[:, 0]
-        score_rows(progress.before, model, batch, idle, config, step=step)
+        idle = torch.nonzero(~teaching.cpu())[:, 0]
+        score_rows(progress.before, model, batch, idle, config, measured=measured)
+    if not config.on_policy:
+        measured = torch.zeros_like(measured)  # scored before, entropy and all
     for minibatch in list(_minibatches(config, step))[len(progress.tallies) :]:
         with checkpointing_layers(model):
-            tally = _accumulate_gradients(model, batch, minibatch, config, progress.before, coefficients, step, stop)
+            tally = _accumulate_gradients(
+                model, batch, minibatch, config, progress.before, coefficients, teaching, measured, stop
+            )
         if tally is None:
             optimizer.drop_gradients()
             return False
@@ -81,8 +86,7 @@ def _minibatches(config: RunConfig, step: int) -> Iterator[Tensor]:
     for epoch in range(config.grpo.epochs_per_rollout_batch):
         order = torch.arange(config.rollout.rollout_batch_size)
         if not config.on_policy:
-            shuffle = torch.Generator().manual_seed(derive_seed(config.seed, "shuffle", config.grpo_step(step), epoch))
-            order = torch.randperm(len(order), generator=shuffle)
+            order = shuffled(len(order), derive_seed(config.seed, "shuffle", config.grpo_step(step), epoch))
         yield from row_parts(order, config.train_batch_size)
 
 
@@ -93,10 +97,13 @@ def _accumulate_gradients(
     config: RunConfig,
     before: TokenScores,
     coefficients: Coefficients,
-    step: int,
+    teaching: Tensor,
+    measured: Tensor,
     stop: Callable[[], bool],
 ) -> Tally | None:
     """Leave the gradient of one optimizer step in the model and return its tally; None if `stop()` came between.
+
+    `teaching` and `measured` are bool (B,): the rows with a gradient, and those whose entropy is computed.
 
     A row that teaches nothing adds exactly 0 to loss and gradient, so it is left out of the passes; it still counts
     in the denominators.
@@ -110,18 +117,17 @@ def _accumulate_gradients(
         weights = aggregation_weights(
             batch.loss_mask[micro], config.grpo.aggregation, totals=totals, constant=config.aggregation_constant
         )
-        teaches = _teaching(batch, coefficients)[micro]
+        teaches = teaching[micro]
         if not bool(teaches.any()):
             continue
         chosen = micro[teaches.cpu()]
         rows = batch.rows(chosen)
-        wanted = entropy_rows(config, step)[chosen] if config.on_policy else torch.zeros(len(chosen), dtype=torch.bool)
         scores = score_tokens(
             model,
             rows,
             temperature=config.rollout.temperature,
             logits_memory=config.model.logits_memory,
-            entropy_rows=None if bonus > 0 else wanted.to(batch.device),
+            entropy_rows=None if bonus > 0 else measured[chosen].to(batch.device),
             entropy_graph=bonus > 0,
         )
         width = scores.log_probs.shape[1]

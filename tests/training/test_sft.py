@@ -17,6 +17,7 @@ from engine.policy.policy import Policy, PolicyError
 from engine.training.optimizer import OptimizerStep
 from engine.training.sft import example_batch, example_places, teach
 from engine.types import Demonstration
+from tests.training.frozen_optimizer import FrozenOptimizer
 
 END = 0
 BIGRAMS = [
@@ -43,20 +44,6 @@ class Letters:
         return SimpleNamespace(input_ids=[*self._begins_with, *ids] if add_special_tokens else ids)
 
 
-class Kept(OptimizerStep):
-    """Keeps the gradient of each optimizer step instead of applying it."""
-
-    def __init__(self, model: torch.nn.Module) -> None:
-        super().__init__(model, torch.optim.SGD(model.parameters(), lr=0.0), 1e9, 5)
-        self.gradients: list[torch.Tensor] = []
-
-    def apply(self, loss: float, *, step: int) -> tuple[float, bool]:
-        grads = [p.grad if p.grad is not None else torch.zeros_like(p) for p in self.model.parameters()]
-        self.gradients.append(torch.cat([grad.flatten() for grad in grads]).clone())
-        self.optimizer.zero_grad(set_to_none=True)
-        return float(self.gradients[-1].norm()), True
-
-
 @pytest.fixture
 def bigrams() -> Policy:
     config = Qwen2Config(
@@ -81,7 +68,7 @@ def bigrams() -> Policy:
 def taught(policy: Policy, examples=EXAMPLES, **settings):
     config = parse_config({"sft.steps": 1, "grpo.steps": 0} | settings)
     result = teach(
-        policy.model, Kept(policy.model), example_batch(policy, examples), config, step=1, stop=lambda: False
+        policy.model, FrozenOptimizer(policy.model), example_batch(policy, examples), config, step=1, stop=lambda: False
     )
     assert result is not None
     return result
@@ -145,7 +132,7 @@ UNEQUAL = [
 
 def gradient(policy: Policy, **settings) -> torch.Tensor:
     config = parse_config({"sft.steps": 1, "rollout_batch_size": 8, "group_size": 4} | settings)
-    optimizer = Kept(policy.model)
+    optimizer = FrozenOptimizer(policy.model)
     assert teach(policy.model, optimizer, example_batch(policy, UNEQUAL), config, step=1, stop=lambda: False)
     return optimizer.gradients[0]
 

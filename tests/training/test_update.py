@@ -11,28 +11,15 @@ from engine.training.batch import Batch, build_batch, pad_rows
 from engine.training.forward import score_tokens
 from engine.training.groups import assign_advantages
 from engine.training.optimizer import OptimizerStep
-from engine.training.scoring import begin_update, completion_divergence
+from engine.training.scoring import Progress, begin_update, completion_divergence
 from engine.training.sft import teach
 from engine.training.state import coefficients, start_state
 from engine.training.summary import update_metrics
 from engine.training.update import Coefficients, update_policy
+from tests.training.frozen_optimizer import FrozenOptimizer
 
 NOTHING_ELSE = Coefficients()
 BASE = {"rollout.rollout_batch_size": 8, "rollout.group_size": 4}
-
-
-class FrozenOptimizer(OptimizerStep):
-    """Keeps the gradient of each optimizer step instead of applying it."""
-
-    def __init__(self, model: torch.nn.Module) -> None:
-        super().__init__(model, torch.optim.SGD(model.parameters(), lr=0.0), 1e9, 5)
-        self.gradients: list[torch.Tensor] = []
-
-    def apply(self, loss: float, *, step: int) -> tuple[float, bool]:
-        grads = [p.grad if p.grad is not None else torch.zeros_like(p) for p in self.model.parameters()]
-        self.gradients.append(torch.cat([grad.flatten() for grad in grads]).clone())
-        self.optimizer.zero_grad(set_to_none=True)
-        return float(self.gradients[-1].norm()), True
 
 
 def make_batch(groups, rewards, config: RunConfig) -> Batch:
@@ -47,8 +34,10 @@ def make_batch(groups, rewards, config: RunConfig) -> Batch:
     return batch.with_advantages(stats.advantages)
 
 
-def update(model, optimizer, batch: Batch, config: RunConfig, used: Coefficients = NOTHING_ELSE) -> dict[str, float]:
-    """Take the optimizer steps of step 1 on `batch`, and return its metrics."""
+def updated(
+    model, optimizer, batch: Batch, config: RunConfig, used: Coefficients = NOTHING_ELSE
+) -> tuple[Progress, dict[str, float]]:
+    """Take the optimizer steps of step 1 on `batch`; return their progress and metrics."""
     progress = begin_update(model, batch, config, step=1)
     whole = update_policy(
         model,
@@ -61,7 +50,12 @@ def update(model, optimizer, batch: Batch, config: RunConfig, used: Coefficients
         stop=lambda: False,
     )
     assert whole
-    return update_metrics(batch, progress, config, used)
+    return progress, update_metrics(batch, progress, config, used)
+
+
+def update(model, optimizer, batch: Batch, config: RunConfig, used: Coefficients = NOTHING_ELSE) -> dict[str, float]:
+    """Take the optimizer steps of step 1 on `batch`, and return its metrics."""
+    return updated(model, optimizer, batch, config, used)[1]
 
 
 def gradients(model, groups, rewards, **settings) -> list[torch.Tensor]:
@@ -309,21 +303,11 @@ def test_the_entropy_of_a_share_of_the_rows_is_that_of_all_where_it_is_there(mod
     def before(share):
         config = parse_config(BASE | {"logging.entropy_share": share})
         batch = make_batch(groups, rewards, config)
-        progress = begin_update(model, batch, config, step=1)
-        update_policy(
-            model,
-            FrozenOptimizer(model),
-            batch,
-            config,
-            step=1,
-            progress=progress,
-            coefficients=NOTHING_ELSE,
-            stop=lambda: False,
-        )
+        progress, metrics = updated(model, FrozenOptimizer(model), batch, config)
         entropy = [
             row[: int(length)] for row, length in zip(progress.before.entropy, batch.response_lengths, strict=True)
         ]
-        return entropy, update_metrics(batch, progress, config, NOTHING_ELSE)
+        return entropy, metrics
 
     everything, metrics = before(1.0)
     half, sampled = before(0.5)
