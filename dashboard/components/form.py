@@ -60,6 +60,7 @@ FOLDS = {
     "lora": "low-rank adapters beside the weights (needs peft)",
     "task": "where the problems come from",
     "prompt": "how a question is put to the model, and what reads the answer",
+    "reward": "what a completion earns: parts, weights, placebos",
     "sft": "on demonstrations, before GRPO or in its place",
     "kl": "the pull towards a reference policy",
     "evaluation": "accuracy on held-out problems",

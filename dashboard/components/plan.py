@@ -12,7 +12,7 @@ def plan_lines(config: RunConfig, first_step: int = 0) -> list[str]:
     return [
         *_sft_lines(config, first_step),
         *_grpo_lines(config, first_step),
-        f"**{evaluations}** evaluations of {evaluation.size} held-out problems ({modes})",
+        f"**{evaluations}** evaluations of {evaluation.size:,} held-out problems ({modes})",
     ]
 
 

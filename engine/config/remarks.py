@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from engine.config.prompt_forms import own_reward, reward_name
 from engine.config.rules import WITHOUT_RATIO
-from engine.config.sections import EntropyConfig, KlConfig, SftConfig, TaskConfig
+from engine.config.sections import EntropyConfig, KlConfig, RewardConfig, SftConfig, TaskConfig
 
 if TYPE_CHECKING:
     from engine.config.run_config import RunConfig
@@ -24,6 +24,7 @@ _READ_BY = {
     "validation_from": _OF_DATA,
     "held_out_share": _OF_DATA,
     "overlap": _OF_DATA,
+    "gold_faults": _OF_DATA,
     "generator": ("reasoning_gym",),
     "generator_options": ("reasoning_gym",),
     "context": ("finqa",),
@@ -46,6 +47,7 @@ def _remarks(config: "RunConfig") -> Iterator[str]:
         yield from _kl_remarks(config)
         yield from _sampler_remarks(config)
         yield from _length_remarks(config)
+        yield from _reward_remarks(config)
     yield from _sft_remarks(config)
     yield from _task_remarks(config)
     if config.entropy.target is None and config.entropy.change != EntropyConfig().change:
@@ -122,6 +124,26 @@ def _length_remarks(config: "RunConfig") -> Iterator[str]:
         yield "overlong_penalty changes no gradient: under learn_from=correct every advantage is 1."
 
 
+def _reward_remarks(config: "RunConfig") -> Iterator[str]:
+    reward, start = config.reward, RewardConfig()
+    if reward.placebo != "none":
+        yield (
+            f"placebo={reward.placebo}: the reward says nothing of the answer. What a run gains under it is no "
+            "effect of right answers; a gain in the accuracy under a real reward counts from there."
+        )
+    if reward.placebo != "random" and reward.placebo_rate != start.placebo_rate:
+        yield f"placebo_rate={reward.placebo_rate:g} has no effect with placebo={reward.placebo}."
+    if reward.repetition == 0 and reward.repetition_ngram != start.repetition_ngram:
+        yield f"repetition_ngram={reward.repetition_ngram} has no effect with repetition=0."
+    idle = [
+        name
+        for name in ("answer", "format", "length", "repetition")
+        if getattr(reward, name) != getattr(start, name) and config.grpo.learn_from == "correct"
+    ]
+    if idle:
+        yield f"reward.{', reward.'.join(idle)} without effect: under learn_from=correct every advantage is 1."
+
+
 def _task_remarks(config: "RunConfig") -> Iterator[str]:
     task, start = config.task, TaskConfig()
     idle = [
@@ -138,6 +160,11 @@ def _task_remarks(config: "RunConfig") -> Iterator[str]:
             "validation_from=test: checkpoints are chosen and runs are stopped by the test problems, so their accuracy "
             "is no longer that of unseen problems."
         )
+    if config.evaluation.split == "test" and config.total_steps:
+        yield (
+            "evaluation.split=test: checkpoints are chosen and runs are stopped by the test problems, so their "
+            "accuracy is no longer that of unseen problems."
+        )
     if task.name in _OF_DATA and task.overlap == "keep":
         yield "overlap=keep: the policy may be trained on problems that it is then tested on."
     reward = reward_name(config.prompt, task)
@@ -147,10 +174,11 @@ def _task_remarks(config: "RunConfig") -> Iterator[str]:
             "answers earn nothing. The reward finqa allows for that: prompt.name=answer_line."
         )
     own = own_reward(config.prompt, task)
-    if config.prompt.reward is not None and own is not None and config.prompt.reward != own:
+    chosen = config.prompt.reward
+    if chosen is not None and not chosen.startswith("own:") and own is not None and chosen != own:
         source = f"task.name={task.name}" if task.name == "reasoning_gym" else f"prompt.name={config.prompt.name}"
         yield (
-            f"prompt.reward={config.prompt.reward} is not the reward of {source}, which is {own}: an answer in the "
+            f"prompt.reward={chosen} is not the reward of {source}, which is {own}: an answer in the "
             "form that the prompt asks for may go unread."
         )
 

@@ -77,6 +77,22 @@ def _problems(config: "RunConfig") -> Iterator[FieldProblem]:
     yield from _start_problems(config)
     yield from _task_problems(config)
     yield from _prompt_problems(config)
+    yield from _reward_problems(config)
+
+
+def _reward_problems(config: "RunConfig") -> Iterator[FieldProblem]:
+    reward = config.reward
+    if not any((reward.answer, reward.format, reward.length, reward.repetition)):
+        yield FieldProblem(
+            "reward.answer",
+            "answer=0, and so are format, length and repetition: no completion would earn anything; set answer=1",
+        )
+    if reward.placebo != "none" and config.grpo.learn_from == "correct":
+        yield FieldProblem(
+            "reward.placebo",
+            f"placebo={reward.placebo} changes rewards, and learn_from=correct goes by verdicts; set placebo=none or "
+            "learn_from=all",
+        )
 
 
 def _task_problems(config: "RunConfig") -> Iterator[FieldProblem]:
@@ -140,8 +156,6 @@ def _prompt_problems(config: "RunConfig") -> Iterator[FieldProblem]:
 def _length_problems(config: "RunConfig") -> Iterator[FieldProblem]:
     phases = {"sft.steps": config.sft.steps, "grpo.steps": config.grpo.steps}
     if config.total_steps == 0:
-        message = "grpo.steps=0 and sft.steps=0 leave nothing to train; raise one of them"
-        yield FieldProblem("grpo.steps", message)
         return
     name, shortest = min(((name, steps) for name, steps in phases.items() if steps), key=lambda phase: phase[1])
     if config.optimizer.warmup_steps > shortest:

@@ -19,6 +19,7 @@ from engine.config.sections import (
     ModelConfig,
     OptimizerConfig,
     PromptConfig,
+    RewardConfig,
     RolloutConfig,
     Section,
     SftConfig,
@@ -30,12 +31,16 @@ from engine.config.sections import (
 
 
 class RunConfig(Section):
-    """Everything that decides what a run does. Equal configs on one machine give equal metrics."""
+    """Everything that decides what a run does; without a step it only evaluates.
+
+    Equal configs on one machine give equal metrics.
+    """
 
     model: ModelConfig = ModelConfig()
     lora: LoraConfig = LoraConfig()
     task: TaskConfig = TaskConfig()
     prompt: PromptConfig = PromptConfig()
+    reward: RewardConfig = RewardConfig()
     rollout: RolloutConfig = RolloutConfig()
     truncation: TruncationConfig = TruncationConfig()
     sft: SftConfig = SftConfig()

@@ -185,7 +185,7 @@ def _rollout(config: RunConfig, shape: ModelShape, prompt_tokens: int) -> tuple[
 
 def _prompts(config: RunConfig, shape: ModelShape, prompt_tokens: int) -> tuple[Part, ...]:
     width = _WIDTH[config.model.dtype]
-    prompts = min(max(config.prompts_per_step, config.evaluation.size), MOST_ROWS)
+    prompts = min(max(config.prompts_per_step, config.evaluation.size), rows_at_once(config))
     per_token = width * (3 * shape.intermediate + 2 * shape.hidden)
     through = Part(
         "prompts",
@@ -197,7 +197,7 @@ def _prompts(config: RunConfig, shape: ModelShape, prompt_tokens: int) -> tuple[
 
 
 def _sampling(config: RunConfig, shape: ModelShape, prompt_tokens: int) -> tuple[Part, ...]:
-    rows = min(max(config.rollout.rollout_batch_size, config.evaluation.size), MOST_ROWS)
+    rows = rows_at_once(config)
     draw = Part(
         "draw",
         DRAW_COPIES * rows * shape.vocabulary * FLOAT32,
@@ -206,6 +206,11 @@ def _sampling(config: RunConfig, shape: ModelShape, prompt_tokens: int) -> tuple
     )
     places = cache_places(prompt_tokens, config.rollout.max_tokens)
     return draw, _cache(shape, _WIDTH[config.model.dtype], rows=rows, places=places)
+
+
+def rows_at_once(config: RunConfig) -> int:
+    """Return the most completions that are sampled at once; an evaluation takes no more at a time than a step does."""
+    return min(config.rollout.rollout_batch_size, MOST_ROWS)
 
 
 def _cache(shape: ModelShape, width: int, *, rows: int, places: int) -> Part:

@@ -138,7 +138,6 @@ def _candidates(config: RunConfig, short: Sequence[Phase]) -> Iterator[tuple[str
     yield "lora.rank", [] if config.lora.rank is not None else [ADAPTER_RANK]
     if "rollout" in short:
         rows = config.rollout.rollout_batch_size
-        yield "evaluation.size", [rows] if config.evaluation.size > rows else []
         yield "rollout.rollout_batch_size", _halved(rows, config.rollout.group_size)
 
 

@@ -3,10 +3,8 @@
 import math
 from collections.abc import Sequence
 
-from engine.errors import TaskError
-from engine.rewards.grading import gold_faults
-from engine.rewards.verifiers import RewardFn, Verifier, answer_tag
-from engine.types import Group, Problem, Reward
+from engine.rewards.verifiers import RewardFn, Verifier
+from engine.types import Group, Reward
 
 
 def score_groups(groups: Sequence[Group], reward_fn: RewardFn) -> tuple[tuple[Reward, ...], ...]:
@@ -22,23 +20,6 @@ def score_groups(groups: Sequence[Group], reward_fn: RewardFn) -> tuple[tuple[Re
     else:
         rewards = iter([_score(*pair, reward_fn) for pair in pairs])
     return tuple(tuple(next(rewards) for _ in group.completions) for group in groups)
-
-
-def check_gold(problems: Sequence[Problem], reward_fn: RewardFn = answer_tag) -> None:
-    """Raise TaskError, before a run starts, where gold does not grade itself correct; names the first three.
-
-    A reward that is no verifier compares in a way of its own, and is not asked.
-    """
-    if not isinstance(reward_fn, Verifier):
-        return
-    faults = gold_faults([problem.gold for problem in problems], reward_fn.format)
-    faulty = [problem for problem in problems if problem.gold in faults]
-    if faulty:
-        first = ", ".join(f"{problem.problem_id} ({problem.gold!r})" for problem in faulty[:3])
-        raise TaskError(
-            f"gold: {len(faulty)} of {len(problems)} problems have a gold answer that does not grade itself correct "
-            f"({first}); {faults[faulty[0].gold]} Correct or drop these problems."
-        )
 
 
 def _score(text: str, gold: str, reward_fn: RewardFn) -> Reward:

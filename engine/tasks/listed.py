@@ -1,7 +1,8 @@
 """A task whose problems are a finite list: splits kept apart, steps dealt from permutations."""
 
 import random
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import replace
 from hashlib import blake2b
 from typing import NamedTuple
 
@@ -50,22 +51,36 @@ class ListedTask:
     def problems(self, split: Split, n: int, *, seed: int) -> list[Problem]:
         """Return `n` distinct problems of `split`, drawn once for a seed; a larger `n` only adds to them.
 
-        Raises TaskError where there are fewer than `n`.
+        Where there are fewer, all of them. Raises TaskError where there is none.
         """
         if split not in SPLITS:
             raise TaskError(f"split: {split!r} is not a split; choose one of {', '.join(SPLITS)}.")
         held = self._splits[split]
-        if n > len(held):
+        if n > 0 and not held:
             raise TaskError(
-                f"evaluation.size: {n} {split} problems were asked for, and {self.report.source} has {len(held)}; "
-                f"ask for at most {len(held)}."
-                if held
-                else f"split: {self.report.source} has no {split} problems; give a file for them (a folder with "
+                f"split: {self.report.source} has no {split} problems; give a file for them (a folder with "
                 f"{split}.jsonl in it, or task.split_column)."
             )
         order = list(range(len(held)))
         random.Random(f"{self.name}/{split}/{seed}").shuffle(order)
         return [held[number] for number in order[:n]]
+
+    def everything(self) -> list[Problem]:
+        """Return the problems of all splits."""
+        return [problem for split in SPLITS for problem in self._splits[split]]
+
+    def without(self, problem_ids: Collection[str]) -> "ListedTask":
+        """Return the task without these problems.
+
+        Raises TaskError where none is left to train on.
+        """
+        left = {split: [each for each in self._splits[split] if each.problem_id not in problem_ids] for split in SPLITS}
+        if not left["train"]:
+            raise TaskError(
+                f"task.path: {self.report.source} has no training problems with a gold answer that can be read."
+            )
+        counts = {split: len(problems) for split, problems in left.items()}
+        return ListedTask(self.name, left, replace(self.report, problems=counts))
 
     def schedule(self, n: int, /) -> DataSchedule:
         """Return what a pass over the training problems comes to at `n` a step."""

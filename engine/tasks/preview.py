@@ -41,7 +41,7 @@ def preview(config: RunConfig, n: int = 5) -> Preview:
     """
     task, prompt = load_task(config.task), prompt_of(config)
     first = task.train_batch(1, config.prompts_per_step, seed=config.seed)
-    task.problems("validation", config.evaluation.size, seed=config.evaluation.seed)
+    task.problems(config.evaluation.split, config.evaluation.size, seed=config.evaluation.seed)
     dealt = task.schedule(config.prompts_per_step)
     return Preview(
         rows=tuple(_row(problem, prompt) for problem in first[:n]),

@@ -1,6 +1,6 @@
 """Tasks by name: what gives a run its problems. A new task is a module here and a line in `TASKS`."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any, Protocol, runtime_checkable
 
 from engine.config.sections import TaskConfig
@@ -25,7 +25,7 @@ class Task(Protocol):
         ...
 
     def problems(self, split: Split, n: int, *, seed: int) -> list[Problem]:
-        """Return `n` distinct problems of `split`."""
+        """Return `n` distinct problems of `split`, or all of them where a finite task has fewer."""
         ...
 
     def schedule(self, n: int, /) -> DataSchedule | None:
@@ -42,6 +42,19 @@ class Demonstrates(Protocol):
 
         Raises TaskError where it has none, or not so many.
         """
+        ...
+
+
+@runtime_checkable
+class Finite(Protocol):
+    """A task whose problems are a list, to be looked at whole."""
+
+    def everything(self) -> list[Problem]:
+        """Return the problems of all splits."""
+        ...
+
+    def without(self, problem_ids: Collection[str]) -> Task:
+        """Return the task without these problems."""
         ...
 
 

@@ -7,13 +7,15 @@ from pathlib import Path
 import torch
 
 from engine.config import RunConfig
-from engine.errors import CheckpointError, TaskError
+from engine.errors import CheckpointError
+from engine.planner.memory import rows_at_once
 from engine.policy.adapter import add_lora, has_adapter, load_adapter
 from engine.policy.gradient_checkpointing import enable_gradient_checkpointing
 from engine.policy.policy import Policy, load_policy
 from engine.policy.reference import ReferencePolicy
-from engine.rewards.scoring import check_gold
-from engine.rewards.verifiers import REWARDS, RewardFn
+from engine.rewards.choice import reward_named
+from engine.rewards.gold import GoldFault, with_good_gold
+from engine.rewards.verifiers import RewardFn
 from engine.rollout.protocol import RolloutEngine, SamplingParams
 from engine.rollout.transformers_engine import TransformersEngine
 from engine.tasks.demonstrations import load_demonstrations
@@ -48,6 +50,8 @@ class Setup:
     reward: RewardFn
     sampling: SamplingParams
     held_out: list[Problem]
+    gold_faults: list[GoldFault]
+    """Problems that were left out because their gold answer does not grade itself correct."""
     state: TrainingState
     demonstrations: Sequence[Demonstration] = ()
     """What SFT learns from; empty where no step of it is left."""
@@ -71,11 +75,11 @@ def set_up(config: RunConfig, *, threads: int, start: StartPoint | None, initial
     torch.set_num_threads(threads)
     torch.manual_seed(config.seed)
     prompt = prompt_of(config)
-    if prompt.reward not in REWARDS:
-        raise TaskError(f"prompt.reward={prompt.reward} is not a reward; choose one of {', '.join(sorted(REWARDS))}")
-    task = load_task(config.task)
-    held_out = task.problems("validation", config.evaluation.size, seed=config.evaluation.seed)
-    check_gold([*held_out, *task.train_batch(1, config.prompts_per_step, seed=config.seed)], REWARDS[prompt.reward])
+    reward = reward_named(prompt.reward)
+    task, gold_faults = with_good_gold(load_task(config.task), config, reward)
+    held_out = task.problems(config.evaluation.split, config.evaluation.size, seed=config.evaluation.seed)
+    if config.grpo.steps:
+        task.train_batch(1, config.prompts_per_step, seed=config.seed)
     demonstrations: list[Demonstration] = []
     if (start.step if start else 0) < config.sft.steps:
         demonstrations = load_demonstrations(task, config.sft, prompt_name=prompt.name, seed=config.seed)
@@ -104,11 +108,11 @@ def set_up(config: RunConfig, *, threads: int, start: StartPoint | None, initial
     optimizer.skipped_in_a_row = state.skipped_in_a_row
     return Setup(
         policy=policy,
-        engine=TransformersEngine(policy.model, policy.tokenizer),
+        engine=TransformersEngine(policy.model, policy.tokenizer, max_rows=rows_at_once(config)),
         optimizer=optimizer,
         task=task,
         prompt=prompt,
-        reward=REWARDS[prompt.reward],
+        reward=reward,
         sampling=SamplingParams(
             temperature=config.rollout.temperature,
             max_tokens=config.rollout.max_tokens,
@@ -120,6 +124,7 @@ def set_up(config: RunConfig, *, threads: int, start: StartPoint | None, initial
             repetition_penalty=config.rollout.repetition_penalty,
         ),
         held_out=held_out,
+        gold_faults=gold_faults,
         state=state,
         demonstrations=demonstrations,
         reference=reference,

@@ -207,8 +207,22 @@ def test_the_words_of_other_programs_for_truncation_and_kl_are_read():
 def test_a_run_is_sft_or_grpo_or_both_and_its_length_is_their_sum():
     assert parse_config({"sft.steps": 20, "grpo.steps": 0}).total_steps == 20
     assert parse_config({"sft.steps": 20, "grpo.steps": 60}).total_steps == 80
-    assert messages(grpo__steps=0) == {
-        "grpo.steps": "grpo.steps=0 and sft.steps=0 leave nothing to train; raise one of them"
+    assert parse_config({"grpo.steps": 0}).total_steps == 0
+
+
+def test_a_reward_that_pays_for_nothing_is_refused():
+    assert messages(reward__answer=0) == {
+        "reward.answer": "answer=0, and so are format, length and repetition: no completion would earn anything; "
+        "set answer=1"
+    }
+    assert parse_config({"reward.answer": 0, "reward.format": 0.5}).reward.format == 0.5
+
+
+def test_a_placebo_is_refused_where_verdicts_alone_decide():
+    expert = {"grpo__loss_type": "no_baseline", "grpo__baseline": "none", "grpo__scale": "none"}
+    assert messages(reward__placebo="random", grpo__learn_from="correct", **expert) == {
+        "reward.placebo": "placebo=random changes rewards, and learn_from=correct goes by verdicts; set "
+        "placebo=none or learn_from=all"
     }
 
 

@@ -166,7 +166,7 @@ def test_the_plan_counts_batches_updates_and_evaluations() -> None:
     # A fork after step 60: at 60, 90 and 100.
     assert plan_lines(config, 60)[3:] == [
         "**5,120** completions in 40 steps",
-        "**3** evaluations of 256 held-out problems (sampled and greedy)",
+        "**3** evaluations of 1,024 held-out problems (sampled and greedy)",
     ]
 
 
@@ -180,12 +180,12 @@ def test_the_plan_of_a_run_with_sft_counts_both_phases() -> None:
     # A fork after step 35 has no SFT before it: at 35, 60 and 65.
     assert plan_lines(both, 35)[3:] == [
         "**3,840** completions in 30 steps",
-        "**3** evaluations of 256 held-out problems (sampled and greedy)",
+        "**3** evaluations of 1,024 held-out problems (sampled and greedy)",
     ]
     pure = parse_config({"sft.steps": 1, "grpo.steps": 0, "sft.path": "/data/some.jsonl"})
     assert plan_lines(pure) == [
         "**1** step of SFT on the file's demonstrations, and nothing else",
-        "**2** evaluations of 256 held-out problems (sampled and greedy)",
+        "**2** evaluations of 1,024 held-out problems (sampled and greedy)",
     ]
     assert "about **1 min 21 s**" in expected_time(both, Pace(1.25, 1))
 

@@ -113,18 +113,6 @@ def test_fewer_completions_are_proposed_only_where_the_rollout_is_too_large(shap
     assert "rollout.rollout_batch_size" not in paths
 
 
-def test_a_large_evaluation_is_cut_to_the_rollout_batch(shape: ModelShape) -> None:
-    large = config(
-        model__dtype="bfloat16",
-        rollout__rollout_batch_size=64,
-        grpo__gradient_accumulation_steps=64,
-        optimizer__name="adamw_8bit",
-        evaluation__size=1024,
-    )
-    found = {remedy.path: remedy for remedy in remedies(large, shape, 24 * GIB)}
-    assert found["evaluation.size"].value == 64
-
-
 def test_a_field_that_breaks_a_rule_gives_no_config() -> None:
     assert with_field(RunConfig(), "grpo.gradient_accumulation_steps", 7) is None
     assert with_field(RunConfig(), "grpo.gradient_accumulation_steps", 0) is None

@@ -175,9 +175,9 @@ class TestFaults:
                 "grpo.stepz=9 is not a field; did you mean grpo.steps or grpo.std? (arm no-clip)",
             ),
             (
-                ("steps: 7", "steps: 0"),
+                ("steps: 7", "steps: -1"),
                 "grpo.steps",
-                "grpo.steps=0 and sft.steps=0 leave nothing to train; raise one of them (arm clip, dapo)",
+                "grpo.steps=-1: input should be greater than or equal to 0 (0 to 1 000 000 steps) (arm clip, dapo)",
             ),
         ],
         ids=lambda value: value if isinstance(value, str) and " " not in value else "",

@@ -3,11 +3,10 @@ import math
 import numpy as np
 import pytest
 
-from engine.errors import TaskError
 from engine.rewards import grading
 from engine.rewards.pool import GraderPool
-from engine.rewards.scoring import check_gold, score_groups
-from engine.rewards.verifiers import answer_tag, boxed, gsm8k
+from engine.rewards.scoring import score_groups
+from engine.rewards.verifiers import answer_tag, boxed
 from engine.types import Completion, Group, Problem, Reward
 
 
@@ -58,16 +57,6 @@ def test_an_interrupt_is_not_taken_for_a_failed_reward():
         score_groups([_group("3", RIGHT)], interrupted)
 
 
-def test_readable_gold_answers_pass_the_check():
-    check_gold([Problem("a", "?", "16"), Problem("b", "?", "-0.5"), Problem("c", "?", "1,365")])
-
-
-def test_an_unreadable_gold_answer_is_an_error_that_names_the_problem():
-    problems = [Problem("a", "?", "16"), Problem("b", "?", "n/a"), Problem("c", "?", "")]
-    with pytest.raises(TaskError, match=r"^gold: 2 of 3 problems .* \(b \('n/a'\), c \(''\)\)"):
-        check_gold(problems)
-
-
 def test_a_verifier_scores_the_whole_batch_and_gold_that_cannot_be_read_costs_its_own_group():
     boxes = [r"\boxed{\sqrt{12}}", r"\boxed{5}"]
     groups = [_group(r"2\sqrt{3}", *boxes), _group("", *boxes), _group("5", *boxes)]
@@ -84,14 +73,3 @@ def test_an_answer_that_cannot_be_worked_out_is_not_graded_and_the_rest_of_its_g
         ((hangs, right),) = score_groups([_group("x+1", r"\boxed{(10!)!}", r"\boxed{1+x}")], boxed)
     assert (hangs.value, hangs.verdict, hangs.reason) == (None, "not_graded", "stopped after 1 s")
     assert right.value == 1.0
-
-
-def test_gold_is_checked_under_the_reward_that_will_judge_it():
-    problems = [Problem("a", "?", r"\sqrt{3}"), Problem("b", "?", "16")]
-    check_gold(problems, boxed)
-    with pytest.raises(TaskError, match=r"^gold: 1 of 2 problems .* \(a \('.*'\)\); gold: .* gsm8k compares numbers"):
-        check_gold(problems, gsm8k)
-
-
-def test_a_reward_with_a_comparison_of_its_own_is_not_asked_for_gold():
-    check_gold([Problem("a", "?", "")], lambda completion, gold: Reward(0.0, {}, None, "wrong"))

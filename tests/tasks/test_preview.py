@@ -58,8 +58,8 @@ def test_of_a_chat_prompt_the_message_is_shown_and_that_a_template_goes_around_i
 def test_a_preview_refuses_what_the_run_would_refuse(own_data):
     with pytest.raises(TaskError, match="a step takes 64 prompts"):
         preview(parse_config({**SMALL, "rollout_batch_size": 128, "task.name": f"jsonl:{own_data}"}))
-    with pytest.raises(TaskError, match=r"^evaluation\.size: 256 validation"):
-        preview(parse_config({**SMALL, "evaluation.size": 256, "task.name": f"jsonl:{own_data}"}))
+    with pytest.raises(TaskError, match=r"has no test problems"):
+        preview(parse_config({**SMALL, "evaluation.split": "test", "task.name": f"jsonl:{own_data}"}))
 
 
 def test_a_preview_needs_no_torch(own_data):

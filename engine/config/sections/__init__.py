@@ -3,6 +3,7 @@
 from engine.config.sections.algorithm import EntropyConfig, GrpoConfig, KlConfig, LearnFrom
 from engine.config.sections.model import LoraConfig, ModelConfig
 from engine.config.sections.optimizer import OptimizerConfig
+from engine.config.sections.reward import Placebo, RewardConfig
 from engine.config.sections.rollout import RolloutConfig, TruncatedCompletions, TruncationConfig
 from engine.config.sections.section import Section, about
 from engine.config.sections.sft import SftConfig, SftLoss
@@ -20,7 +21,9 @@ __all__ = [
     "LoraConfig",
     "ModelConfig",
     "OptimizerConfig",
+    "Placebo",
     "PromptConfig",
+    "RewardConfig",
     "RolloutConfig",
     "Section",
     "SftConfig",

@@ -53,6 +53,11 @@ class TaskConfig(Section):
     overlap: Literal["leave_out", "keep"] = about(
         "leave_out", "What becomes of training problems that are also validation or test problems."
     )
+    gold_faults: Literal["refuse", "leave_out"] = about(
+        "refuse",
+        "What becomes of problems whose gold answer does not grade itself correct: the run is refused, or they are "
+        "left out.",
+    )
     context: Literal["gold", "page", "retrieved", "none"] = about(
         "gold",
         "What FinQA's question comes with: the rows its annotators marked, the whole page, the rows that BM25 finds, "
@@ -89,5 +94,10 @@ class PromptConfig(Section):
         "`prompt.text`.",
     )
     text: str | None = about(None, "Prompt of your own, with one `{question}` in it, for `custom`.", min_length=1)
-    reward: str | None = about(None, "Reward that reads the answer; empty takes the prompt's own.", min_length=1)
+    reward: str | None = about(
+        None,
+        "Reward that reads the answer; `own:NAME` is NAME.py in the folder of rewards of your own. Empty takes the "
+        "prompt's.",
+        min_length=1,
+    )
     stop_string: str | None = about(None, "Text that ends a completion of a `custom` prompt.", min_length=1)

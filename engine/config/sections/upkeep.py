@@ -1,5 +1,7 @@
 """What goes on beside the training: evaluation, stopping, checkpoints, logging."""
 
+from typing import Literal
+
 from engine.config.sections.section import Section, about
 
 
@@ -13,7 +15,18 @@ class EvaluationConfig(Section):
         ge=1,
         le=1_000_000,
     )
-    size: int = about(256, "Held-out problems answered.", unit="problems", ge=1, le=65536)
+    size: int = about(
+        1024, "Held-out problems answered: all of them where there are fewer.", unit="problems", ge=1, le=65536
+    )
+    samples: int = about(
+        1,
+        "Answers sampled to each problem (k); from 2 on there are pass@k and majority@k.",
+        unit="answers",
+        ge=1,
+        le=1024,
+        words=("num_samples",),
+    )
+    split: Literal["validation", "test"] = about("validation", "Which held-out problems.")
     temperature: float = about(1.0, "Sampling temperature of the sampled evaluation.", gt=0.0, le=5.0)
     greedy: bool = about(True, "Evaluate greedy decoding as well.")
     seed: int = about(0, "Chooses the held-out problems.", ge=0, le=2**31 - 1)
@@ -41,6 +54,12 @@ class StoppingConfig(Section):
     )
     min_gain: float = about(
         0.0, "Smallest rise of validation accuracy over the best one that counts as a gain.", ge=0.0, le=1.0
+    )
+    max_not_graded: float = about(
+        0.25,
+        "Share of a step's completions that the reward may fail to judge; a step with more fails the run.",
+        ge=0.0,
+        le=1.0,
     )
     max_nonfinite_updates: int = about(
         5,
