@@ -6,7 +6,7 @@ _ANSWER = re.compile(r"<answer>((?:(?!</?answer>).)*)</answer>", re.DOTALL)
 _HASHES = re.compile(r"####+[ \t]*([^\n]*)")
 _ANSWER_LINE = re.compile(r"\banswer\b[ \t]*[*_]*[ \t]*:[ \t]*[*_]*[ \t]*([^\n]*)", re.IGNORECASE)
 _ANSWER_IS = re.compile(r"\banswer[ \t]+is\b[ \t]*:?[ \t]*([^\n]*)", re.IGNORECASE)
-_BRACES = re.compile(r"\\boxed\s*\{|\\.|[{}]", re.DOTALL)
+_BRACES = re.compile(r"\\(?:boxed|fbox)\s*\{|\\.|[{}]", re.DOTALL)
 
 
 def answer_tag(text: str) -> str | None:
@@ -16,7 +16,7 @@ def answer_tag(text: str) -> str | None:
 
 
 def boxed(text: str) -> str | None:
-    r"""The text inside the complete `\boxed{…}` that starts last, spaces at its ends removed; None if none is.
+    r"""The text inside the complete `\boxed{…}` or `\fbox{…}` that starts last, without spaces around; None if none is.
 
     Braces nest; `\{` and `\}` do not count. A box that never closes is passed over, so a complete one before
     it is found. One pass, whatever the text.

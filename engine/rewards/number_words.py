@@ -1,22 +1,29 @@
-"""Numbers written as one word: `sixteen`, `forty-two`."""
+"""Numbers written in words: `sixteen`, `forty-two`, `one hundred and five`."""
 
-_SMALL = {
-    word: value
-    for value, word in enumerate(
-        """zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen
-        seventeen eighteen nineteen""".split()  # noqa: SIM905
-    )
-}
-_TENS = {
-    word: 10 * value
-    for value, word in enumerate("twenty thirty forty fifty sixty seventy eighty ninety".split(), 2)  # noqa: SIM905
-}
+from collections.abc import Container
+
+from text_to_num import text2num
+
+MOST_WORDS = 12
 
 
-def read_number_word(word: str) -> int | None:
-    """Return the number from 0 to 99 that a word names, else None."""
-    word = word.lower()
-    tens, dash, ones = word.partition("-")
-    if dash:
-        return _TENS[tens] + _SMALL[ones] if tens in _TENS and 0 < _SMALL.get(ones, 0) < 10 else None
-    return _SMALL.get(word, _TENS.get(word))
+def read_number_words(text: str) -> int | None:
+    """Return the number that English words name, else None."""
+    try:
+        return int(text2num(text, "en"))
+    except ValueError:
+        return None
+
+
+def leading_number_words(text: str, *, scales: Container[str]) -> tuple[int, str] | None:
+    """Return the number that the longest run of first words names, and what follows; None where they name none.
+
+    One of `scales` at its end belongs to what follows: `five million` is 5 and `million`.
+    """
+    words = text.split()
+    for count in range(min(len(words), MOST_WORDS), 0, -1):
+        named = count - 1 if count > 1 and words[count - 1].lower() in scales else count
+        value = read_number_words(" ".join(words[:named]))
+        if value is not None:
+            return value, " ".join(words[named:])
+    return None

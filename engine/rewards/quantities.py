@@ -4,13 +4,17 @@ import re
 from dataclasses import replace
 from fractions import Fraction
 
-from engine.rewards.number_words import read_number_word
+from engine.rewards.number_words import leading_number_words, read_number_words
 from engine.rewards.numbers import leading_number
 from engine.rewards.readings import Number, Quantity
 from engine.rewards.spelling import without_marks
-from engine.rewards.units import SCALES, currency, read_unit
+from engine.rewards.units import SCALES, Unit, currency, read_unit
 
-_CURRENCY = re.compile(r"(?:US|U\.S\.|A|C|CA|AU|NZ|HK)?\s?(\$|€|£|¥|₹|Rs)\.?\s*|USD\s*", re.IGNORECASE)
+_SIGN = re.compile(r"([+-]|(?:minus|negative)(?=\s))?\s*", re.IGNORECASE)
+_CODES = {"EUR": "€", "GBP": "£", "JPY": "¥", "INR": "₹"}
+_CURRENCY = re.compile(
+    r"(?:US|U\.S\.|A|C|CA|AU|NZ|HK)?\s?(\$|€|£|¥|₹|Rs)\.?\s*|(USD|EUR|GBP|JPY|INR)(?=[\s0-9$])\s*\$?\s*", re.IGNORECASE
+)
 _PERCENT = re.compile(r"\s*(?:%|per\s?cent(?:age)?(?: points?)?(?![a-z])|pct\.?(?![a-z]))", re.IGNORECASE)
 _ASIDE = re.compile(r"\s+\(([A-Za-z][A-Za-z -]*)\)")  # `42 (forty-two)`, `42 (dollars)`
 _SCALE = re.compile(rf"\s*({'|'.join(SCALES)})s?(?![a-z])", re.IGNORECASE)
@@ -21,18 +25,18 @@ def read_quantity(text: str, *, accounts: bool = False) -> Quantity | None:
 
     `accounts` reads `(5)` as −5. None where anything else stands in the text.
     """
-    sign = re.match(r"[+-]?\s*", text)
+    sign = _SIGN.match(text)
     assert sign is not None
-    negative, body = "-" in sign.group(), text[sign.end() :]
+    negative, body = sign.group(1) not in (None, "+"), text[sign.end() :]
     money = _CURRENCY.match(body)
     unit = None
     if money is not None:
         body = body[money.end() :]
-        unit = currency("$" if money.group(1) is None or "$" in money.group() else money.group(1).replace("RS", "Rs"))
+        unit = _unit_of(money)
     if accounts and not negative and (pair := re.match(r"\(\s*([^()]*?)\s*\)", body)):
         negative, body = True, pair.group(1) + body[pair.end() :]
         if (money := _CURRENCY.match(body)) is not None:
-            body, unit = body[money.end() :], currency("$")
+            body, unit = body[money.end() :], _unit_of(money)
         if body.startswith(("-", "+")):
             return None
     elif negative and body.startswith(("-", "+")):
@@ -49,7 +53,7 @@ def read_quantity(text: str, *, accounts: bool = False) -> Quantity | None:
     rest = rest[scale.end() :] if scale else rest
     quantity = Quantity(number, bool(percent), SCALES[scale.group(1).lower()] if scale else 1, unit)
     if (aside := _ASIDE.fullmatch(rest)) is not None:
-        said = read_number_word(aside.group(1))
+        said = read_number_words(aside.group(1))
         if said is not None and said != number.value:
             return None
         rest = f" {aside.group(1)}" if said is None else ""
@@ -63,11 +67,18 @@ def read_quantity(text: str, *, accounts: bool = False) -> Quantity | None:
     return replace(quantity, unit=unit if unit is not None and named.dimension is None else named)
 
 
+def _unit_of(money: re.Match[str]) -> Unit:
+    sign, code = money.groups()
+    if sign is None:
+        return currency(_CODES.get(code.upper(), "$"))
+    return currency("Rs" if sign.lower() == "rs" else sign)
+
+
 def _number_word(text: str, negative: bool) -> Quantity | None:
-    first, _, rest = without_marks(text).strip().partition(" ")
-    value = read_number_word(first)
-    if value is None:
+    found = leading_number_words(without_marks(text), scales=SCALES)
+    if found is None:
         return None
+    value, rest = found
     scale = _SCALE.fullmatch(rest)
     unit = None
     if rest and scale is None and (unit := read_unit(rest, apart=True)) is None:

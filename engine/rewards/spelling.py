@@ -29,8 +29,11 @@ _SIGNS = str.maketrans(
 )  # fmt: skip
 
 _TEXT = re.compile(r"\\(text(?:normal|rm|bf|it|sf)?|mbox|hbox|mathrm|mathbf|mathit|mathsf|bold|rm)\s*\{([^{}]*)\}")
+_ORDINAL = r"(?:\\(?:text|mathrm|rm)\s*\{\s*)?(st|nd|rd|th)\s*\}?"
 _LEFT_RIGHT = re.compile(r"\\(?:left|right|[bB]igg?[lrm]?)(?![a-zA-Z])\s*\.?")
-_IGNORED = re.compile(r"\\(?:displaystyle|textstyle|phantom\s*(?:\{[^{}]*\}|\S)|limits|!)")
+_IGNORED = re.compile(
+    r"\\(?:(?:text)?color\s*(?:\[[^\]]*\]\s*)?\{[^{}]*\}|displaystyle|textstyle|phantom\s*(?:\{[^{}]*\}|\S)|limits|!)"
+)
 _SPACES = re.compile(r"(?<!\\)\\(?:[,;: ]|q?quad(?![a-zA-Z]))|(?<!\\)~")
 _BOLD = re.compile(r"(?<![\w)}\]])(\*\*|__)\s*([^*_]+?)\s*\1(?![\w({\[])")
 _LEAD_IN = re.compile(
@@ -39,11 +42,14 @@ _LEAD_IN = re.compile(
     r"|(?:\\(?:thick)?approx(?![a-z])|approximately|approx\.|about|roughly|~)\s*",
     re.IGNORECASE,
 )
-_WRAPPERS = (("\\(", "\\)"), ("\\[", "\\]"), *((mark, mark) for mark in ("$$", "$", "**", "__", "`", '"')))
+_WRAPPERS = (("\\(", "\\)"), ("\\[", "\\]"), *((mark, mark) for mark in ("$$", "$", "**", "__", "*", "_", "`", '"')))
 _DEGREES = re.compile(
     r"\^\s*(?:\{\s*\\circ\s*\}|\\circ(?![a-zA-Z])|\\degree(?![a-zA-Z]))|\\degree(?![a-zA-Z])",
 )
-_ENDS = re.compile(r"(?:\s|\\\\|(?<!\\)\\[,;: ]|[.,;:])+$|\s+is (?:the|my|our) (?:final |correct )?answer\W*$")
+_ENDS = re.compile(
+    r"(?:\s|\\\\|\\$|<\|[^<>|]*\|>|</s>|<eos>|(?<!\\)\\[,;: ]|[.,;:])+$"
+    r"|\s+is (?:the|my|our) (?:final |correct )?answer\W*$"
+)
 
 
 def plain(text: str) -> str:
@@ -92,6 +98,9 @@ def _unwrap(text: str) -> str:
             enclosed = len(bare) > len(opening + closing) and bare.startswith(opening) and bare.endswith(closing)
             if enclosed and opening not in inner:
                 bare = inner
+        for mark in ("**", "__"):  # half of a pair, where the other half stands before what was found
+            if len(bare) > 2 and bare.count(mark) == 1 and bare.endswith(mark):
+                bare = bare[:-2]
         if (lead := _LEAD_IN.match(bare)) and lead.end() < len(bare):
             bare = bare[lead.end() :]
             if bare.count(TEXT_OPEN) != bare.count(TEXT_CLOSE):
@@ -114,6 +123,7 @@ def _commands(text: str) -> str:
     text = re.sub(r"\\frac\s*([0-9])\s*\{", r"\\frac{\1}{", text)
     text = re.sub(r"\\frac\s*(\{[^{}]*\})\s*([0-9a-zA-Z])", r"\\frac\1{\2}", text)
     text = re.sub(r"\\frac\s*(\\[a-zA-Z]+)\s*([0-9a-zA-Z])", r"\\frac{\1}{\2}", text)
+    text = re.sub(rf"(?<=[0-9])\s*\^\s*\{{\s*{_ORDINAL}\s*\}}", r"\1", text)
     text = re.sub(r"\\[dt]?binom\s*([0-9])\s*([0-9])", r"\\binom{\1}{\2}", text)
     text = re.sub(r"\{([^{}]*)\\choose(?![a-zA-Z])([^{}]*)\}", r"\\binom{\1}{\2}", text)
     text = re.sub(r"\\sqrt\s*([0-9a-zA-Z])", r"\\sqrt{\1}", text)

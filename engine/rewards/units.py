@@ -76,7 +76,7 @@ def read_unit(text: str, *, apart: bool) -> Unit | None:
     if not (_TEXT_WORDS if set_as_text else _WORDS).fullmatch(text):
         return None
     words = text.lower().replace(".", "").split()
-    if not words or any(word in _NO_UNIT for word in words):
+    if not words or (any(word in _NO_UNIT for word in words) and words != ["times"]):  # `3 times` as much
         return None
     if len(text) == 1 and not (set_as_text or (apart and text.lower() in _SINGLE_LETTERS) or text in CURRENCIES):
         return None
