@@ -51,7 +51,7 @@ def list_rewards(json: JsonOption = False) -> None:
 
 
 @reward.command("new")
-def new(name: NameArgument, json: JsonOption = False) -> None:
+def new_reward(name: NameArgument, json: JsonOption = False) -> None:
     """Write a template with comments into the folder of rewards; a file that is there is left as it is."""
     with output(json) as out:
         path = own_path(name.removeprefix(OWN), rewards_folder())
@@ -61,7 +61,7 @@ def new(name: NameArgument, json: JsonOption = False) -> None:
 
 
 @reward.command("test")
-def test(
+def try_stored(
     name: NameArgument,
     run: Annotated[
         str | None,
