@@ -54,7 +54,7 @@ def draw_group(
     st.dataframe(
         table,
         hide_index=True,
-        column_config=_columns(table.columns),
+        column_config=completion_columns(table.columns),
         key="completion_table",
         placeholder="–",
     )
@@ -165,7 +165,7 @@ _HEADLINE_HELP = (
 
 
 def _headline(each: CompletionRow) -> str:
-    parts = ", ".join(f"{escape_markdown(part)} {value:g}" for part, value in each.reward_parts.items())
+    parts = ", ".join(f"{escape_markdown(part)} {number(value)}" for part, value in each.reward_parts.items())
     advantage = "no advantage" if each.advantage is None else f"advantage {each.advantage:+.3f}"
     answer = "no answer read" if each.answer is None else f"answer {escape_markdown(preview(each.answer, 60))}"
     reward = "no reward" if each.reward is None else f"reward {number(each.reward)}"
@@ -183,7 +183,8 @@ def _headline(each: CompletionRow) -> str:
     return " · ".join(facts)
 
 
-def _columns(names: Iterable[str]) -> dict[str, Any]:
+def completion_columns(names: Iterable[str]) -> dict[str, Any]:
+    """Return how the columns of the completion table are shown; a part that only its reward knows has its own name."""
     column = st.column_config
     number_of = column.NumberColumn
     parts = [name.removeprefix("part:") for name in names if name.startswith("part:")]
@@ -198,9 +199,9 @@ def _columns(names: Iterable[str]) -> dict[str, Any]:
         "part:placebo": number_of(
             "Placebo", width=75, format="%.2f", help="Reward part: what the placebo paid in the reward's place"
         ),
-        "part:length": number_of("Length", width=75, format="%.3f", help="Reward part: taken off for its tokens"),
+        "part:length": number_of("Length cost", width=90, format="%.3f", help="Reward part: taken off for its tokens"),
         "part:repetition": number_of(
-            "Repetition", width=90, format="%.3f", help="Reward part: taken off for repeated n-grams of tokens"
+            "Repetition cost", width=115, format="%.3f", help="Reward part: taken off for repeated n-grams of tokens"
         ),
         "part:overlong": number_of(
             "Overlong", width=80, format="%.3f", help="Reward part: taken off close to the length limit"
