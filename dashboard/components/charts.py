@@ -115,6 +115,9 @@ MEMORY = ("memory/rss", *MEMORY_COLOURS)
 CHARTS = (
     Chart("reward", "Reward and held-out accuracy", ("reward", SAMPLED, GREEDY), reward_figure),
     _where_logged("reward_drawn", "Reward, trained on and all drawn", "reward", "dynamic_sampling/reward"),
+    _where_logged("placebo", "What the placebo paid", "rewards/placebo/mean"),
+    _where_logged("length_cost", "Cost of length", "rewards/length/mean"),
+    _where_logged("repetition_cost", "Cost of repetition", "rewards/repetition/mean"),
     _where_logged("overlong", "Overlong penalty", "rewards/overlong/mean"),
     Chart(
         "groups",

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 from engine.config import RunConfig
 from engine.policy.policy import Policy
+from engine.rewards.choice import reward_named
 from engine.rewards.scoring import score_groups
-from engine.rewards.verifiers import REWARDS
 from engine.rollout.protocol import RolloutEngine, SamplingParams
 from engine.tasks.prompts import PromptTemplate
 from engine.training.groups import sample_groups
@@ -38,7 +38,7 @@ def evaluate(
     )
     seed = derive_seed(config.seed, "evaluation", step)
     groups = sample_groups(policy, engine, prompt, problems, n=1, sampling=sampling, seed=seed)
-    rewards = [members[0] for members in score_groups(groups, REWARDS[prompt.reward])]
+    rewards = [members[0] for members in score_groups(groups, reward_named(prompt.reward))]
     completions = [group.completions[0] for group in groups]
     n = len(problems)
     metrics = {

@@ -127,8 +127,16 @@ EVERYTHING = {
 }
 
 
+COMPOSED = {
+    "reward.placebo": "random",
+    "reward.format": 0.1,
+    "reward.length": 0.1,
+    "reward.repetition": 0.1,
+}
+
+
 def test_every_logged_metric_is_defined_and_every_defined_one_is_logged(tmp_path):
-    notes, _ = run(tmp_path, **EVERYTHING)
+    notes, _ = run(tmp_path, **EVERYTHING | COMPOSED)
     logged = {name for record in notes.steps for name in record.metrics}
     logged |= {
         f"eval/validation/{'greedy_' if record.mode == 'greedy' else ''}{name}"
