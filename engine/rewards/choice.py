@@ -4,6 +4,11 @@ from engine.errors import RewardError
 from engine.rewards.verifiers import REWARDS, RewardFn
 
 
+def reward_names() -> list[str]:
+    """Return the names that `prompt.reward` may have, sorted."""
+    return sorted(REWARDS)
+
+
 def reward_named(name: str) -> RewardFn:
     """Return the reward that `prompt.reward` names.
 
