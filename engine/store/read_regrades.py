@@ -1,6 +1,7 @@
 """Reading regradings and their flips."""
 
 from collections.abc import Collection
+from typing import Any
 
 from sqlalchemy import Select, func, null, select, tuple_
 
@@ -78,7 +79,8 @@ def flips_by_step(db: Database, regrade: Regrade) -> dict[int, int]:
         return {row[0]: row[1] for row in connection.execute(query)}
 
 
-def _flips(covers: Covers) -> Select[*tuple[object, ...]]:
+def _flips(covers: Covers) -> Select[*tuple[Any, ...]]:
+    place: tuple[Any, ...]
     if covers == "completions":
         place = (_group.c.step, _group.c.index, null(), null())
         old = _completion
@@ -98,7 +100,7 @@ def _flips(covers: Covers) -> Select[*tuple[object, ...]]:
         *(old.c[name].label(f"old_{name}") for name in ("reward", "verdict", "answer", "reason")),
         *(_flip.c[name] for name in ("value", "verdict", "answer", "reason", "seconds")),
     )
-    query: Select[*tuple[object, ...]] = select(*columns)
+    query: Select[*tuple[Any, ...]] = select(*columns)
     if covers == "completions":
         return (
             query.join_from(_flip, _completion, _flip.c.completion_id == _completion.c.completion_id)

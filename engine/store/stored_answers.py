@@ -120,8 +120,9 @@ def _groups(db: Database, run_id: str, step_from: int, step_to: int) -> Iterator
             page = connection.execute(query).all()
         if not page:
             return
-        yield from ((row.group_id, row.size) for row in page)
-        after = (page[-1].step, page[-1].index)
+        for step, index, group_id, size in page:
+            yield group_id, size
+            after = (step, index)
 
 
 def _evaluations(db: Database, run_id: str, step_from: int, step_to: int) -> Iterator[tuple[int, int]]:

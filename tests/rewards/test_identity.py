@@ -87,5 +87,5 @@ def test_the_rule_for_accounts_names_rounding_percent_and_brackets():
 
 
 def test_a_name_that_is_none_is_refused():
-    with pytest.raises(RewardError, match="prompt.reward=best is not a reward"):
+    with pytest.raises(RewardError, match=r"prompt\.reward=best is not a reward"):
         reward_identity("best")

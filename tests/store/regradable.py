@@ -1,5 +1,7 @@
 """A run in which it is known by construction what grading again changes."""
 
+import numpy as np
+
 from engine.store import queue, writes
 from engine.store.database import Database
 from engine.types import (
@@ -14,8 +16,6 @@ from engine.types import (
     Verdict,
 )
 from tests.store.filled import small_config
-
-import numpy as np
 
 GOLD = "7"
 # What is stored of the four completions of each group, and what the grader of `answer_tag` says of them:
