@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import pandas as pd
 
 from dashboard.frames.text import preview
-from engine.rewards.tally import Tally, flip_kind, from_document
+from engine.rewards.tally import Tally, flip_kind
 from engine.store.records import FlipRow, Regrade
 
 WHAT = {"completions": "completions", "evaluations": "answers of evaluations"}
@@ -18,7 +18,9 @@ def regrade_line(regrade: Regrade) -> str:
     """
     covers = f"{regrade.total:,} {WHAT[regrade.covers]}" + (" (a sample)" if regrade.sample else "")
     when = f"{regrade.created_at:%Y-%m-%d %H:%M:%S}"
-    return f"#{regrade.regrade_id} · {when} · {regrade.reward} · {covers}, steps {regrade.step_from}–{regrade.step_to}"
+    first, last = regrade.step_from, regrade.step_to
+    steps = f"step {last:,}" if first == last else f"steps {first:,}–{last:,}"
+    return f"#{regrade.regrade_id} · {when} · {regrade.reward} · {covers}, {steps}"
 
 
 def flip_table(flips: Sequence[FlipRow]) -> pd.DataFrame:

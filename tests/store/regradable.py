@@ -43,6 +43,11 @@ def fill_regradable(db: Database, name: str = "regradable", **settings: object) 
     return run_id
 
 
+def completion_record(text: str, verdict: Verdict) -> CompletionRecord:
+    """Return a completion that is stored with this verdict, whatever its text says."""
+    return CompletionRecord(_completion(text), _reward(verdict), 0.0)
+
+
 def _reward(verdict: Verdict) -> Reward:
     value = None if verdict == "not_graded" else float(verdict == "correct")
     return Reward(value, {"format": 1.0, "answer": value or 0.0}, "7", verdict, f"stored as {verdict}")
@@ -53,7 +58,7 @@ def _completion(text: str) -> Completion:
 
 
 def _group(step: int, index: int) -> GroupRecord:
-    members = tuple(CompletionRecord(_completion(text), _reward(verdict), 0.0) for text, verdict, _ in MEMBERS)
+    members = tuple(completion_record(text, verdict) for text, verdict, _ in MEMBERS)
     problem = Problem(f"train-{step}-{index}", f"3 + 4 = ? ({step}.{index})", GOLD)
     return GroupRecord(problem, "3 + 4 =", (1,), "mixed", 0.5, 0.5, members)
 
