@@ -4,9 +4,11 @@ import streamlit as st
 
 from dashboard.components.charts import CHARTS, UPDATE_CHARTS, draw_charts, logged_charts
 from dashboard.components.follow import Followed, follow, follow_updates
+from dashboard.components.grader import grader_caption
 from dashboard.components.markdown import escape_markdown
 from dashboard.components.navigation import open_groups
 from dashboard.components.plot import plot_library
+from dashboard.components.regrade_tab import regrade_tab
 from dashboard.components.run_header import run_header
 from dashboard.components.run_picker import pick_run
 from dashboard.components.run_tabs import checkpoints_tab, config_tab, events_tab, every_metric, log_tab
@@ -81,6 +83,15 @@ def happened(run: Run) -> None:
     events_tab(db, now(run))
 
 
+def settings(run: Run) -> None:
+    grader_caption(db, run)
+    config_tab(run)
+
+
+def again(run: Run) -> None:
+    regrade_tab(db, now(run))
+
+
 def saved(run: Run) -> None:
     checkpoints_tab(db, now(run))
 
@@ -93,15 +104,16 @@ def page(run: Run) -> None:
         "Charts": charts,
         "Every metric": every,
         "Log": log,
-        "Config": config_tab,
+        "Config": settings,
         "Checkpoints": saved,
         "Events": happened,
+        "Regrade": again,
     }
     tabs = st.tabs(list(bodies), key="run_tab", on_change="rerun")
     for tab, (title, body) in zip(tabs, bodies.items(), strict=True):
         if tab.open:
             with tab:
-                st.fragment(body, run_every=None if title == "Config" else refresh)(run)
+                st.fragment(body, run_every=None if title in ("Config", "Regrade") else refresh)(run)
 
 
 plot_library()

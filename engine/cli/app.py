@@ -6,6 +6,7 @@ from engine.cli.doctor import doctor
 from engine.cli.grade import grade_file
 from engine.cli.inspect import ls, show
 from engine.cli.manage import archive, fork, launch, resume, stop
+from engine.cli.regrade import regrade
 from engine.cli.reward import reward
 from engine.cli.suite import suite
 
@@ -17,7 +18,7 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-for command in (launch, suite, ls, show, stop, resume, fork, archive, doctor):
+for command in (launch, suite, ls, show, stop, resume, fork, archive, regrade, doctor):
     app.command()(command)
 app.command("grade")(grade_file)
 app.add_typer(reward, name="reward", no_args_is_help=True)

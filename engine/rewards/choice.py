@@ -9,6 +9,11 @@ from engine.rewards.own import OwnReward, read_own
 from engine.rewards.verifiers import REWARDS, RewardFn
 
 
+def reward_names() -> list[str]:
+    """Return the names that `prompt.reward` may have: the built-in ones, then those of the person's own files."""
+    return [*sorted(REWARDS), *(OWN + name for name in own_names(rewards_folder()))]
+
+
 def reward_named(name: str) -> RewardFn:
     """Return the reward that `prompt.reward` names; `own:NAME` is read from its file once in a process.
 
@@ -18,11 +23,10 @@ def reward_named(name: str) -> RewardFn:
     if name.startswith(OWN):
         return _loaded(name.removeprefix(OWN), rewards_folder())
     if name not in REWARDS:
-        folder = rewards_folder()
-        own = [OWN + each for each in own_names(folder)]
+        folder, known = rewards_folder(), reward_names()
         raise RewardError(
-            f"prompt.reward={name} is not a reward; choose one of {', '.join([*sorted(REWARDS), *own])}"
-            + ("" if own else f", or {OWN}NAME for a file NAME.py in {folder}")
+            f"prompt.reward={name} is not a reward; choose one of {', '.join(known)}"
+            + ("" if own_names(folder) else f", or {OWN}NAME for a file NAME.py in {folder}")
         )
     return REWARDS[name]
 

@@ -10,6 +10,7 @@ from engine.store.read_groups import (
     token_data,
 )
 from engine.store.read_metrics import last_metrics, metric_names, metrics
+from engine.store.read_regrades import flips, flips_by_step, get_regrade, regrades
 from engine.store.read_runs import attempts, checkpoints, children, events, find_run, get_run, list_runs
 from engine.store.read_updates import update_metrics
 
@@ -22,6 +23,9 @@ __all__ = [
     "evaluations",
     "events",
     "find_run",
+    "flips",
+    "flips_by_step",
+    "get_regrade",
     "get_run",
     "group",
     "groups",
@@ -30,6 +34,7 @@ __all__ = [
     "metric_names",
     "metrics",
     "prompt_token_ids",
+    "regrades",
     "steps_with_groups",
     "token_data",
     "update_metrics",

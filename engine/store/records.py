@@ -9,10 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from engine.config import RunConfig, parse_config
-from engine.types import DecodingMode, FinishReason, FloatArray, GroupKind, Split, Verdict
+from engine.types import DecodingMode, FinishReason, FloatArray, GroupKind, Problem, Reward, Split, Verdict
 
 RunStatus = Literal["queued", "starting", "running", "stopping", "succeeded", "failed", "stopped", "lost"]
 Level = Literal["info", "warning", "error"]
+Covers = Literal["completions", "evaluations"]
+RegradeStatus = Literal["running", "finished", "failed", "stopped"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -263,3 +265,90 @@ class CheckpointRow:
     accuracy: float | None
     is_best: bool
     created_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Regrade:
+    """What another grader, or a newer version of the same, says of the stored answers of a run.
+
+    It covers the steps `step_from` to `step_to`; `sample` is the number of answers drawn from them, None for all.
+    `counts` is a document of `engine.rewards.tally`. `heartbeat_at` is the last sign of life while it is running.
+    """
+
+    regrade_id: int
+    run_id: str
+    reward: str
+    version: str
+    covers: Covers
+    step_from: int
+    step_to: int
+    sample: int | None
+    status: RegradeStatus
+    stop_requested: bool
+    error: str | None
+    done: int
+    total: int
+    counts: dict[str, Any]
+    created_at: datetime
+    heartbeat_at: datetime
+    finished_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class StoredAnswer:
+    """A stored text with what was said of it, to be graded again.
+
+    `owner` is its group or its evaluation, `index` its place there. `completion_id` is None for the answer of an
+    evaluation.
+    """
+
+    completion_id: int | None
+    owner: int
+    index: int
+    step: int
+    problem: Problem
+    text: str
+    length: int
+    finish_reason: FinishReason
+    value: float | None
+    verdict: Verdict
+
+
+@dataclass(frozen=True, slots=True)
+class Flip:
+    """An answer that a regrading judges in another way, and its new judgement; `seconds` is how long that took."""
+
+    answer: StoredAnswer
+    reward: Reward
+    seconds: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class FlipRow:
+    """A flip as it is read back, with the old judgement and the new one beside each other.
+
+    `index` is that of its group in the step, None for the answer of an evaluation; `split` and `mode` are None for a
+    completion.
+    """
+
+    place: int
+    completion_id: int | None
+    evaluation_id: int | None
+    answer_index: int | None
+    step: int
+    index: int | None
+    split: Split | None
+    mode: DecodingMode | None
+    problem_id: str
+    question: str
+    gold: str
+    text: str
+    old_value: float | None
+    old_verdict: Verdict
+    old_answer: str | None
+    old_reason: str
+    value: float | None
+    verdict: Verdict
+    answer: str | None
+    reason: str
+    seconds: float | None

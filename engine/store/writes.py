@@ -13,6 +13,7 @@ from engine.store.metric_rows import store_metrics, store_updates
 from engine.store.numbers import finite_or_none
 from engine.store.problems import store_problems
 from engine.store.records import Level
+from engine.store.regrades import discard_regrades_after
 from engine.store.rollouts import store_groups
 from engine.store.rows import upsert
 from engine.store.text import clean_text
@@ -161,8 +162,8 @@ def mark_best(db: Database, run_id: str, step: int) -> None:
 def discard_after(db: Database, run_id: str, step: int) -> None:
     """Remove what a run stored beyond `step`, before it resumes from there: one line, nothing shifted.
 
-    Metrics, groups, evaluations and checkpoints go; events stay, they are history. The run's step and the
-    `from_step` of its live attempt become `step`.
+    Metrics, groups, evaluations, checkpoints and the regradings that cover any of it go; events stay, they are
+    history. The run's step and the `from_step` of its live attempt become `step`.
 
     Raises:
         StoreError: if there is no such run.
@@ -172,6 +173,7 @@ def discard_after(db: Database, run_id: str, step: int) -> None:
         _touch_run(connection, run_id, None, step=step)
         for table in (schema.metric, schema.update_metric, schema.group, schema.evaluation, schema.checkpoint):
             connection.execute(delete(table).where(table.c.run_id == run_id, table.c.step > step))
+        discard_regrades_after(connection, run_id, step)
         connection.execute(
             update(attempt).where(attempt.c.run_id == run_id, attempt.c.ended_at.is_(None)).values(from_step=step)
         )

@@ -1,5 +1,6 @@
 """Rewards of the person's own, run in grader processes."""
 
+import contextlib
 import hashlib
 import os
 import sys
@@ -123,10 +124,10 @@ def test_what_a_stopped_function_has_started_ends_with_it(tmp_path: Path):
         "    import subprocess\n    child = subprocess.Popen(['sleep', '100'])\n"
         f"    open({str(pid)!r}, 'w').write(str(child.pid))\n    child.wait()\n"
     )
-    with GraderPool(1, seconds=0.5, own=True) as one:
-        assert judged(one, source, "a")[0].reason == "stopped after 0.5 s"
-        child = int(pid.read_text())
-        assert not psutil.pid_exists(child) or psutil.Process(child).status() == psutil.STATUS_ZOMBIE
+    with GraderPool(1, seconds=2, own=True) as one:
+        assert judged(one, source, "a")[0].reason == "stopped after 2 s"
+    with contextlib.suppress(psutil.NoSuchProcess):
+        psutil.Process(int(pid.read_text())).wait(timeout=10)  # killed, it may take a moment to be gone
 
 
 def test_long_completions_and_answers_do_not_block_one_another(pool: GraderPool):

@@ -213,7 +213,7 @@ def test_a_step_in_hand_that_cannot_be_kept_is_an_event_and_the_checkpoint_befor
     monkeypatch.setattr("engine.training.checkpoint.save_step_in_hand", disk_full)
     notes, outcome = run(tmp_path, stop=StopAt(3, asked_within=3), **REUSE)
     assert outcome == Outcome("stopped", 3)
-    assert notes.events == ["checkpoint_failed"]
+    assert notes.events == ["grader", "checkpoint_failed"]
     assert sorted(path.name for path in (tmp_path / "checkpoints").iterdir()) == ["step-000002"]
     newest = latest_checkpoint(tmp_path / "checkpoints")
     assert newest is not None
@@ -346,7 +346,7 @@ def test_micro_batches_leave_the_first_step_as_it_was(tmp_path):
 def test_a_time_limit_ends_the_run_with_a_checkpoint(tmp_path):
     notes, outcome = run(tmp_path, **{"stopping.max_minutes": 1e-6})
     assert outcome == Outcome("succeeded", 1)
-    assert notes.events == ["time_limit"]
+    assert notes.events == ["grader", "time_limit"]
     assert notes.checkpoints == [1]
 
 
@@ -355,7 +355,7 @@ def test_a_token_budget_ends_the_run_after_the_step_that_reaches_it(tmp_path):
     tokens = [record.metrics["num_tokens"] for record in whole.steps]
     notes, outcome = run(tmp_path / "short", **{"stopping.max_sampled_tokens": int(tokens[2])})
     assert outcome == Outcome("succeeded", 3)
-    assert notes.events == ["token_limit"]
+    assert notes.events == ["grader", "token_limit"]
     assert notes.checkpoints == [2, 3]
 
 
@@ -364,7 +364,7 @@ def test_a_run_without_a_gain_in_validation_accuracy_ends(tmp_path):
     settings = {"evaluation.every": 2, "stopping.patience": 2, "stopping.min_gain": 1.0}
     notes, outcome = run(tmp_path, **settings)
     assert outcome == Outcome("succeeded", 4)
-    assert notes.events == ["no_gain"]
+    assert notes.events == ["grader", "no_gain"]
     # Resumed after the second evaluation, it still remembers the first.
     run(tmp_path / "cut", stop=StopAt(3), **settings)
     path = latest_checkpoint(tmp_path / "cut" / "checkpoints")
