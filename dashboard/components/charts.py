@@ -11,11 +11,12 @@ import streamlit as st
 from dashboard.components.follow import Followed
 from dashboard.components.plot import plot
 from dashboard.figures.lengths import CLIPPED, GREATEST, LEAST, MEAN, length_figure
-from dashboard.figures.lines import metric_figure, metric_of
+from dashboard.figures.lines import metric_figure
 from dashboard.figures.reward import GREEDY, SAMPLED, reward_figure
 from dashboard.figures.shares import groups_figure, phases_figure
 from dashboard.figures.style import GROUP_COLOURS, PHASE_COLOURS
 from engine.config import RunConfig
+from engine.metrics import metric_of
 
 CLIP = ("clip_ratio/region_mean", "clip_ratio/low_mean", "clip_ratio/high_mean")
 
