@@ -1,7 +1,9 @@
 """`evaluate`: a run that trains nothing and measures a checkpoint, or a model as it is."""
 
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -18,7 +20,7 @@ from engine.cli.tables import percent
 from engine.config import RunConfig, evaluation_config, evaluation_problems, merge, nest, parse_config
 from engine.errors import ConfigError, FieldProblem, StoreError
 from engine.presets import load_preset
-from engine.stats.intervals import Interval, accuracy_interval
+from engine.stats.intervals import accuracy_interval
 from engine.store import queue, reads
 from engine.store.database import Database, open_database
 from engine.store.records import CheckpointRow, EvaluationRow, Run
@@ -118,33 +120,34 @@ def summarize_evaluation(db: Database, row: EvaluationRow) -> dict[str, Any]:
 
 
 def evaluation_table(evaluations: Sequence[dict[str, Any]]) -> Table:
-    """Return one line per evaluation: what was asked, accuracy with its 95 % interval, pass@k, majority@k."""
+    """Return one column per evaluation, one line per number: how it was asked, and what came of it."""
     several = list(dict.fromkeys(name for each in evaluations for name in each["metrics"] if "@" in name))
     table = Table(box=None, pad_edge=False, header_style="bold")
-    for column in ("split", "mode"):
-        table.add_column(column)
-    for column in ("T", "problems × answers", "accuracy", "95 % interval", *several, "format", "tokens", "not graded"):
-        table.add_column(column, justify="right", no_wrap=True)
+    table.add_column("", no_wrap=True)
     for each in evaluations:
-        metrics, ends = each["metrics"], each["accuracy_interval"]
-        table.add_row(
-            each["split"],
-            each["mode"],
-            f"{each['temperature']:g}",
-            f"{each['problems']:,} × {each['samples']}",
-            percent(metrics.get("accuracy")),
-            "–" if ends is None else interval_text(Interval(*ends)),
-            *(percent(metrics.get(name)) for name in several),
-            percent(metrics.get("format")),
-            f"{metrics.get('mean_length', float('nan')):.1f}",
-            percent(metrics.get("not_graded")),
-        )
+        table.add_column(f"{each['mode']}, T = {each['temperature']:g}", justify="right", no_wrap=True)
+
+    def line(title: str, shown: Callable[[dict[str, Any]], str]) -> None:
+        table.add_row(title, *(shown(each) for each in evaluations))
+
+    line("split", lambda each: str(each["split"]))
+    line("problems × answers", lambda each: f"{each['problems']:,} × {each['samples']}")
+    line("accuracy", partial(_metric, "accuracy"))
+    line("  95 % interval", lambda each: _ends(each["accuracy_interval"]))
+    for name in several:
+        line(name, partial(_metric, name))
+    line("format", partial(_metric, "format"))
+    line("not graded", partial(_metric, "not_graded"))
+    line("mean length, tokens", lambda each: f"{each['metrics'].get('mean_length', math.nan):.1f}")
     return table
 
 
-def interval_text(interval: Interval) -> str:
-    """Return an interval of a share as `71.2–77.9%`."""
-    return f"{100 * interval.low:.1f}–{100 * interval.high:.1f}%"
+def _metric(name: str, evaluation: dict[str, Any]) -> str:
+    return percent(evaluation["metrics"].get(name))
+
+
+def _ends(interval: Sequence[float] | None) -> str:
+    return "–" if interval is None else f"{100 * interval[0]:.1f}–{100 * interval[1]:.1f}%"
 
 
 def _changes(assignments: Sequence[str] | None, options: dict[str, Any]) -> dict[str, Any]:
@@ -182,7 +185,8 @@ def _result(db: Database, runs: Sequence[Run]) -> tuple[Any, RenderableType]:
     """Return the runs with their evaluations, as JSON has them and as they are shown."""
     documents, shown = [], list[RenderableType]()
     for run in runs:
-        evaluations = [summarize_evaluation(db, row) for row in reads.evaluations(db, [run.run_id])]
+        rows = sorted(reads.evaluations(db, [run.run_id]), key=lambda row: row.mode, reverse=True)
+        evaluations = [summarize_evaluation(db, row) for row in rows]
         documents.append(summarize(db, run) | {"evaluations": evaluations})
         shown += [Text(plain(f"{run.run_id} {run.name}: {run.status}"), style="bold"), evaluation_table(evaluations)]
     return documents, Group(*shown)
