@@ -3,6 +3,7 @@
 import streamlit as st
 
 from dashboard.components.charts import CHARTS, UPDATE_CHARTS, draw_charts, logged_charts
+from dashboard.components.evaluations_tab import evaluations_tab
 from dashboard.components.follow import Followed, follow, follow_updates
 from dashboard.components.markdown import escape_markdown
 from dashboard.components.navigation import open_groups
@@ -47,6 +48,9 @@ def followed(run: Run) -> Followed:
 
 
 def charts(run: Run) -> None:
+    if run.total_steps == 0:
+        st.info("This run has no steps, so it has no curves; what it measured is in the tab Evaluations.")
+        return
     data = followed(run)
     if not len(data.frame) and not active(run):
         st.info("This run ended before it logged anything; see the tabs Log and Events.")
@@ -73,6 +77,10 @@ def every(run: Run) -> None:
         open_groups(run.run_id, step)
 
 
+def measured(run: Run) -> None:
+    evaluations_tab(db, now(run))
+
+
 def log(run: Run) -> None:
     log_tab(db, now(run))
 
@@ -91,13 +99,18 @@ def page(run: Run) -> None:
     st.fragment(head, run_every=refresh)(run)
     bodies = {
         "Charts": charts,
+        "Evaluations": measured,
         "Every metric": every,
         "Log": log,
         "Config": config_tab,
         "Checkpoints": saved,
         "Events": happened,
     }
-    tabs = st.tabs(list(bodies), key="run_tab", on_change="rerun")
+    key = "run_tab"
+    if run.total_steps == 0:
+        bodies = {"Evaluations": measured} | bodies
+        key = "run_tab_without_steps"
+    tabs = st.tabs(list(bodies), key=key, on_change="rerun")
     for tab, (title, body) in zip(tabs, bodies.items(), strict=True):
         if tab.open:
             with tab:
