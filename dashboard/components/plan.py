@@ -10,7 +10,7 @@ _SPLITS = {"validation": "held-out", "test": "test"}
 def plan_lines(config: RunConfig, first_step: int = 0) -> list[str]:
     """Return the derived quantities, one Markdown sentence each; `first_step` is where a fork begins."""
     evaluation, evaluations = config.evaluation, 1 + len(_evaluated(config, first_step))
-    several = "" if evaluation.samples == 1 else f", {evaluation.samples:,} answers to each"
+    several = "" if evaluation.samples == 1 else f" {evaluation.samples:,} times each"
     modes = f"sampled{several}{' and greedy' if evaluation.greedy else ''}"
     return [
         *_sft_lines(config, first_step),

@@ -29,16 +29,19 @@ def majority_at_k(problems: Sequence[Sequence[Vote]]) -> float:
 def majority_right(votes: Sequence[Vote]) -> float:
     """Return the chance that the majority of one problem's votes is right: 0 or 1 unless the right answer is tied.
 
-    Two answers are the same if their text is, blanks at its ends aside; those judged correct are one answer, however
-    they are written. An answer out of which nothing was read is no vote; without any vote the majority is wrong.
-    Among m most frequent answers one is taken by chance: 1/m if the right one is among them.
+    Two answers are the same if their text is, blanks at its ends aside, or if both are judged correct, however they
+    are written. So an answer whose form alone was judged wrong votes with correct ones of its text. An answer out of
+    which nothing was read is no vote; without any vote the majority is wrong. Among m most frequent answers one is
+    taken by chance: 1/m if the right one is among them.
     """
-    counts: Counter[str | None] = Counter()
+    of_correct = {vote.answer.strip() for vote in votes if vote.correct and vote.answer is not None}
+    counts: Counter[str | None] = Counter()  # None stands for the right answer
     for vote in votes:
         if vote.correct:
             counts[None] += 1
         elif vote.answer is not None:
-            counts[vote.answer.strip()] += 1
+            text = vote.answer.strip()
+            counts[None if text in of_correct else text] += 1
     if not counts:
         return 0.0
     most = max(counts.values())
