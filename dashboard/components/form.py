@@ -29,7 +29,23 @@ COMMON = (
     "prompt.name",
     "seed",
 )
+# In their place where the form was filled from a run without steps.
+COMMON_OF_EVALUATION = (
+    "evaluation.samples",
+    "evaluation.size",
+    "evaluation.split",
+    "evaluation.temperature",
+    "evaluation.greedy",
+    "task.name",
+    "prompt.name",
+    "rollout.max_tokens",
+    "seed",
+)
 LABELS = {
+    "evaluation.samples": "Answers per problem",
+    "evaluation.size": "Problems",
+    "evaluation.split": "Split",
+    "evaluation.greedy": "Greedy as well",
     "prompt.name": "Prompt",
     "model.name": "Model",
     "model.init_from": "Begin with",
@@ -89,14 +105,19 @@ def keep_draft(draft: Draft) -> None:
 
 def common_fields(draft: Draft) -> None:
     """Draw the fields that most runs change."""
-    _grid([field_at(path) for path in COMMON], draft, "common")
+    _grid([field_at(path) for path in common_paths(draft)], draft, "common")
+
+
+def common_paths(draft: Draft) -> tuple[str, ...]:
+    """Return the fields that stand above the folds."""
+    return COMMON if draft.trains else COMMON_OF_EVALUATION
 
 
 def other_sections(draft: Draft) -> None:
     """Draw the remaining fields, one fold per section; a fold that hides a problem is marked."""
     sections: dict[str, list[Field]] = {}
     for field in fields():
-        if field.path not in COMMON:
+        if field.path not in common_paths(draft):
             sections.setdefault(field.section, []).append(field)
     st.caption("More settings")
     with st.container(gap="xxsmall"):

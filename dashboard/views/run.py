@@ -3,6 +3,7 @@
 import streamlit as st
 
 from dashboard.components.charts import CHARTS, UPDATE_CHARTS, draw_charts, logged_charts
+from dashboard.components.evaluations_tab import evaluations_tab
 from dashboard.components.follow import Followed, follow, follow_updates
 from dashboard.components.grader import grader_caption
 from dashboard.components.markdown import escape_markdown
@@ -49,6 +50,9 @@ def followed(run: Run) -> Followed:
 
 
 def charts(run: Run) -> None:
+    if run.total_steps == 0:
+        st.info("This run has no steps, so it has no curves; what it measured is in the tab Evaluations.")
+        return
     data = followed(run)
     if not len(data.frame) and not active(run):
         st.info("This run ended before it logged anything; see the tabs Log and Events.")
@@ -73,6 +77,10 @@ def every(run: Run) -> None:
     step = every_metric(followed(run), run.run_id)
     if step is not None:
         open_groups(run.run_id, step)
+
+
+def measured(run: Run) -> None:
+    evaluations_tab(db, now(run))
 
 
 def log(run: Run) -> None:
@@ -102,6 +110,7 @@ def page(run: Run) -> None:
     st.fragment(head, run_every=refresh)(run)
     bodies = {
         "Charts": charts,
+        "Evaluations": measured,
         "Every metric": every,
         "Log": log,
         "Config": settings,
@@ -109,7 +118,11 @@ def page(run: Run) -> None:
         "Events": happened,
         "Regrade": again,
     }
-    tabs = st.tabs(list(bodies), key="run_tab", on_change="rerun")
+    key = "run_tab"
+    if run.total_steps == 0:
+        bodies = {"Evaluations": measured} | bodies
+        key = "run_tab_without_steps"
+    tabs = st.tabs(list(bodies), key=key, on_change="rerun")
     for tab, (title, body) in zip(tabs, bodies.items(), strict=True):
         if tab.open:
             with tab:

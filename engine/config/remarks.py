@@ -50,6 +50,11 @@ def _remarks(config: "RunConfig") -> Iterator[str]:
         yield from _reward_remarks(config)
     yield from _sft_remarks(config)
     yield from _task_remarks(config)
+    if config.total_steps:
+        yield from _training_remarks(config)
+
+
+def _training_remarks(config: "RunConfig") -> Iterator[str]:
     if config.entropy.target is None and config.entropy.change != EntropyConfig().change:
         yield "entropy.change has no effect without entropy.target."
     if config.stopping.patience is None and config.stopping.min_gain > 0:
@@ -110,7 +115,8 @@ def _sft_remarks(config: "RunConfig") -> Iterator[str]:
             yield f"sft.{', sft.'.join(idle)} without effect: with sft.steps=0 there is no SFT."
     in_use = config.kl.beta > 0 or config.kl.measure or config.entropy.bonus > 0 or config.entropy.target is not None
     if config.grpo.steps == 0 and in_use:
-        yield "kl and entropy have no effect: with grpo.steps=0 the run is SFT alone, which has neither term."
+        what = "the run is SFT alone, which has neither term" if config.sft.steps else "nothing is trained"
+        yield f"kl and entropy have no effect: with grpo.steps=0 {what}."
 
 
 def _length_remarks(config: "RunConfig") -> Iterator[str]:
@@ -155,7 +161,7 @@ def _task_remarks(config: "RunConfig") -> Iterator[str]:
         yield f"{', '.join(idle)} without effect: task.name={task.name} does not read it."
     if task.name == "finqa" and task.context != "retrieved" and task.context_rows != start.context_rows:
         yield f"context_rows={task.context_rows} has no effect with context={task.context}: nothing is retrieved."
-    if task.name in _OF_DATA and task.validation_from == "test":
+    if task.name in _OF_DATA and task.validation_from == "test" and config.total_steps:
         yield (
             "validation_from=test: checkpoints are chosen and runs are stopped by the test problems, so their accuracy "
             "is no longer that of unseen problems."
@@ -165,7 +171,7 @@ def _task_remarks(config: "RunConfig") -> Iterator[str]:
             "evaluation.split=test: checkpoints are chosen and runs are stopped by the test problems, so their "
             "accuracy is no longer that of unseen problems."
         )
-    if task.name in _OF_DATA and task.overlap == "keep":
+    if task.name in _OF_DATA and task.overlap == "keep" and config.total_steps:
         yield "overlap=keep: the policy may be trained on problems that it is then tested on."
     reward = reward_name(config.prompt, task)
     if task.name == "finqa" and reward != "finqa":

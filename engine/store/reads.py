@@ -1,6 +1,6 @@
 """What pages and commands read. Every function is one short read and returns frozen records."""
 
-from engine.store.read_evaluations import evaluation_answers, evaluations
+from engine.store.read_evaluations import answer_counts, evaluation_answers, evaluation_problems, evaluations
 from engine.store.read_groups import (
     completions,
     group,
@@ -15,11 +15,13 @@ from engine.store.read_runs import attempts, checkpoints, children, events, find
 from engine.store.read_updates import update_metrics
 
 __all__ = [
+    "answer_counts",
     "attempts",
     "checkpoints",
     "children",
     "completions",
     "evaluation_answers",
+    "evaluation_problems",
     "evaluations",
     "events",
     "find_run",

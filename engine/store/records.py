@@ -23,7 +23,7 @@ class Run:
 
     `ordinal` counts runs from 1 and never changes. `step` is the last finished step, `seconds` the sum over
     attempts of what each process measured on its monotonic clock. The accuracies are those of the sampled
-    evaluation on validation problems. `error` is the last line of the traceback. `attempts` is their number.
+    evaluation on the split of the config. `error` is the last line of the traceback. `attempts` is their number.
     """
 
     run_id: str
@@ -220,6 +220,50 @@ class EvaluationRow:
     accuracy: float | None
     metrics: dict[str, float]
     created_at: datetime
+
+    @property
+    def samples(self) -> int:
+        """The number of answers to each problem (k): that of its majority@k, or 1 where it has none."""
+        return max((int(name.partition("@")[2]) for name in self.metrics if name.startswith("majority@")), default=1)
+
+    @property
+    def problems(self) -> int:
+        """The number of problems."""
+        return self.n // self.samples
+
+
+@dataclass(frozen=True, slots=True)
+class EvaluationProblemRow:
+    """One problem of an evaluation with the number of its answers, in all and by verdict.
+
+    `first` is the index of its first answer; the others follow it.
+    """
+
+    first: int
+    problem_id: str
+    question: str
+    gold: str
+    n: int
+    correct: int
+    wrong: int
+    unreadable: int
+    not_graded: int
+
+    @property
+    def answers(self) -> range:
+        """The indices of its answers."""
+        return range(self.first, self.first + self.n)
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerCounts:
+    """How many answers each problem of an evaluation has and how many of them are right, int64 (P,)."""
+
+    n: NDArray[np.int64]
+    right: NDArray[np.int64]
+
+    def __len__(self) -> int:
+        return len(self.n)
 
 
 @dataclass(frozen=True, slots=True)

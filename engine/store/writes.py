@@ -221,13 +221,15 @@ def _answer_row(evaluation_id: int, index: int, problem_key: int, answer: Evalua
 
 
 def _sum_up_accuracy(connection: Connection, run_id: str) -> None:
-    """Set the run's first, last and best accuracy anew from its sampled validation evaluations."""
-    evaluation = schema.evaluation
+    """Set the run's first, last and best accuracy anew from its sampled evaluations on the split of its config."""
+    evaluation, run = schema.evaluation, schema.run
+    config = connection.execute(select(run.c.config).where(run.c.run_id == run_id)).scalar_one()
     query = (
         select(evaluation.c.step, evaluation.c.accuracy)
         .where(
             evaluation.c.run_id == run_id,
-            evaluation.c.split == "validation",
+            # Runs of versions that knew no choice of the split were evaluated on validation problems.
+            evaluation.c.split == config.get("evaluation", {}).get("split", "validation"),
             evaluation.c.mode == "sampled",
             evaluation.c.accuracy.is_not(None),
         )
@@ -242,4 +244,4 @@ def _sum_up_accuracy(connection: Connection, run_id: str) -> None:
         "best_accuracy": best,
         "best_step": best_step,
     }
-    connection.execute(update(schema.run).where(schema.run.c.run_id == run_id).values(values))
+    connection.execute(update(run).where(run.c.run_id == run_id).values(values))

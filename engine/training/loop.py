@@ -45,8 +45,9 @@ def train(
     initial_weights: Path | None = None,
     graded_before: str | None = None,
 ) -> Outcome:
-    """Train until the last step, a limit of `config.stopping`, or until `stop()` is true.
+    """Evaluate the start and train until the last step, a limit of `config.stopping`, or until `stop()` is true.
 
+    A run without steps ends after its evaluation, and leaves no checkpoint: its weights are those it was given.
     A stop ends the run within a micro-batch; a resume goes on from there. Checkpoints go to `folder`/checkpoints.
     `initial_weights` is the folder that `model.init_from` names: the policy at step 0, all else being new.
     `graded_before` is the grader that an earlier attempt announced.
