@@ -74,6 +74,12 @@ METRICS: dict[str, Metric] = _table(
     ),
     ("rewards/overlong/std", "Overlong penalty std", "", "Population std of what the penalty took off."),
     ("rewards/not_graded", "Not graded", "share", "Share of training completions that the reward could not judge."),
+    (
+        "rewards/unreadable",
+        "Unreadable",
+        "share",
+        "Share of training completions without an answer that can be read; they earn nothing, as wrong ones do.",
+    ),
     ("frac_reward_zero_std", "Flat groups", "share", "Share of groups whose rewards are all equal."),
     (
         "groups/mixed",

@@ -52,6 +52,7 @@ def rollout_metrics(
     spread = [float(std) for std in advantages.std if not math.isnan(std)]
     metrics = {
         "rewards/not_graded": 1 - len(graded) / len(judged),
+        "rewards/unreadable": fmean(reward.verdict == "unreadable" for reward in judged),
         "frac_reward_zero_std": float(advantages.flat.mean()),
         "completions/mean_length": fmean(lengths),
         "completions/min_length": float(min(lengths)),
