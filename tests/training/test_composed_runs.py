@@ -44,6 +44,8 @@ class Notes:
 
     def delete_checkpoints(self, steps): ...
 
+    def mark_best(self, step): ...
+
     def flush(self, timeout):
         return True
 

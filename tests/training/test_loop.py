@@ -33,6 +33,7 @@ class Notes:
     events: list[str] = field(default_factory=list)
     checkpoints: list[int] = field(default_factory=list)
     deleted: list[int] = field(default_factory=list)
+    best: int | None = None
 
     def step(self, record):
         self.steps.append(record)
@@ -48,6 +49,9 @@ class Notes:
 
     def delete_checkpoints(self, steps):
         self.deleted += steps
+
+    def mark_best(self, step):
+        self.best = step
 
     def flush(self, timeout):
         return True
@@ -101,6 +105,12 @@ def test_a_run_trains_evaluates_and_keeps_checkpoints(tmp_path):
     newest = latest_checkpoint(tmp_path / "checkpoints")
     assert newest is not None
     assert step_of(newest) == 6
+
+
+def test_the_checkpoint_of_the_best_accuracy_is_marked(tmp_path):
+    notes, _ = run(tmp_path, **{"evaluation.every": 2, "evaluation.greedy": False, "evaluation.size": 32})
+    accuracies = {record.step: record.metrics["accuracy"] for record in notes.evaluations if record.step}
+    assert notes.best == max(accuracies, key=lambda step: (accuracies[step], -step))
 
 
 @pytest.mark.parametrize("recipe", ["grpo", "dr_grpo", "dapo", "gspo", "cispo", "rloo"])
