@@ -4,7 +4,9 @@ from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 
 from engine.rewards.choice import reward_named
-from engine.rewards.verifiers import Verifier
+from engine.rewards.folder import OWN, rewards_folder
+from engine.rewards.own import OwnReward, read_own
+from engine.rewards.verifiers import RewardFn, Verifier
 
 RULES_VERSION = 1
 """Raised by one whenever a verdict on any answer changes; tests/rewards/test_identity.py tells when to look."""
@@ -48,16 +50,16 @@ class RewardIdentity:
         return f"{self.headline}\n{self.rule}"
 
 
-def reward_identity(name: str) -> RewardIdentity:
-    """Return the identity of the reward that `prompt.reward` names, as it is installed here.
+def reward_identity(name: str, reward: RewardFn | None = None) -> RewardIdentity:
+    """Return the identity of the reward that `prompt.reward` names: of `reward`, else as it is here and now.
 
     Raises:
         RewardError: if there is none of that name.
     """
-    reward = reward_named(name)
-    digest: str | None = getattr(reward, "digest", None)
-    if digest is not None:  # a person's own file: it has no version but its contents
-        return RewardIdentity(name, f"sha256 {digest[:12]}", f"As the file of {name} has it.", digest)
+    if reward is None:  # a file is read and not run
+        reward = read_own(name.removeprefix(OWN), rewards_folder()) if name.startswith(OWN) else reward_named(name)
+    if isinstance(reward, OwnReward):  # it has no version but its contents
+        return RewardIdentity(name, f"sha256 {reward.digest[:12]}", f"As the file of {name} has it.", reward.digest)
     rules = f"rules {RULES_VERSION}"
     if isinstance(reward, Verifier):
         return RewardIdentity(name, f"{rules}, math-verify {_installed('math-verify')}", RULES[name])

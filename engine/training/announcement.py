@@ -14,7 +14,7 @@ def announce(setup: Setup, config: RunConfig, recorder: Recorder, graded_before:
 
     `graded_before` is the message of that attempt's event "grader".
     """
-    grader, step = reward_identity(setup.prompt.reward), setup.state.step
+    grader, step = reward_identity(setup.prompt.reward, setup.reward), setup.state.step
     recorder.event("grader", grader.message, step=step)
     if graded_before is not None and headline_of(graded_before) != grader.headline:
         recorder.event(

@@ -4,6 +4,7 @@ import hashlib
 import json
 from collections.abc import Iterator
 from importlib.metadata import version
+from pathlib import Path
 
 import pytest
 
@@ -12,6 +13,7 @@ from engine.rewards import identity
 from engine.rewards.choice import reward_names
 from engine.rewards.grading import grade, grade_answers
 from engine.rewards.identity import RULES, RULES_VERSION, headline_of, reward_identity, rule_of
+from engine.rewards.own import OwnReward
 from engine.rewards.pool import GraderPool
 from tests.rewards.cases import ANSWERS, COMPLETIONS
 
@@ -63,14 +65,17 @@ def test_a_package_that_is_not_there_is_said_to_be_missing(monkeypatch: pytest.M
     assert reward_identity("reasoning_gym").version.endswith("reasoning-gym not installed")
 
 
-def test_a_reward_with_a_digest_has_its_beginning_as_version(monkeypatch: pytest.MonkeyPatch):
-    class OwnReward:
-        digest = "0123456789abcdef" * 4
-
-    monkeypatch.setattr(identity, "reward_named", lambda _name: OwnReward())
-    found = reward_identity("own:mine")
-    assert (found.version, found.digest) == ("sha256 0123456789ab", OwnReward.digest)
-    assert "own:mine" in found.rule
+def test_a_persons_own_reward_has_the_digest_of_its_file_as_version(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("GRPO_LAB_REWARDS_DIR", str(tmp_path))
+    (tmp_path / "mine.py").write_text("first")
+    first = reward_identity("own:mine")
+    (tmp_path / "mine.py").write_text("second")
+    second = reward_identity("own:mine")
+    assert first.digest == hashlib.sha256(b"first").hexdigest()
+    assert first.version == f"sha256 {first.digest[:12]}"
+    assert second.headline != first.headline
+    begun = OwnReward("mine", tmp_path / "mine.py", "first")
+    assert reward_identity("own:mine", begun).headline == first.headline
 
 
 def test_every_built_in_reward_has_its_rule_on_one_line():
