@@ -6,6 +6,7 @@ from engine.cli.doctor import doctor
 from engine.cli.grade import grade_file
 from engine.cli.inspect import ls, show
 from engine.cli.manage import archive, fork, launch, resume, stop
+from engine.cli.preview import preview
 from engine.cli.suite import suite
 
 app = typer.Typer(
@@ -16,6 +17,6 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-for command in (launch, suite, ls, show, stop, resume, fork, archive, doctor):
+for command in (launch, preview, suite, ls, show, stop, resume, fork, archive, doctor):
     app.command()(command)
 app.command("grade")(grade_file)
