@@ -73,7 +73,8 @@ def _json(file: Path) -> list[Any]:
 
 
 def _listed(text: str, *, whole: bool) -> list[Any]:
-    decoder, rows = json.JSONDecoder(), []
+    decoder = json.JSONDecoder()
+    rows: list[Any] = []
     place = text.index("[") + 1
     while len(rows) < ROWS:
         place = _between(text, place)

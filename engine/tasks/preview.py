@@ -73,7 +73,9 @@ def _held_out_sentences(config: RunConfig, there: int) -> tuple[str, ...]:
     size, split = config.evaluation.size, config.evaluation.split
     if there >= size:
         return ()
-    return (f"evaluation.size={size:,} is above the {there:,} {split} problems there are: each evaluation asks them all.",)
+    return (
+        f"evaluation.size={size:,} is above the {there:,} {split} problems there are: each evaluation asks them all.",
+    )
 
 
 def _row(problem: Problem, prompt: PromptTemplate) -> PreviewRow:

@@ -86,10 +86,10 @@ def gold_words(gold: GoldCheck) -> str:
     if not gold.faulty:
         share = "gold answers" if gold.whole else "gold answers of the first step and of the evaluation"
         return f"{gold.checked:,} {share} grade themselves correct."
-    which = "does" if gold.faulty == 1 else "do"
-    said = f"{gold.faulty:,} of {gold.checked:,} gold answers {which} not grade correct against themselves"
+    which = "does not grade itself" if gold.faulty == 1 else "do not grade themselves"
+    said = f"{gold.faulty:,} of {gold.checked:,} gold answers {which} correct"
     if gold.left_out:
-        return f"{said} and are left out (task.gold_faults=leave_out)."
+        return f"{said} and {'is' if gold.faulty == 1 else 'are'} left out (task.gold_faults=leave_out)."
     return f"{said}, and the run would be refused: correct them, or leave them out with task.gold_faults=leave_out."
 
 

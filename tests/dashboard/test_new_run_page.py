@@ -8,8 +8,9 @@ from tests.dashboard.open_page import filled, open_page
 
 
 def field(at: AppTest, path: str):
-    key = f"new_run:{path}"
-    return next(each for each in (*at.text_input, *at.selectbox, *at.multiselect) if each.key == key)
+    keys = (f"new_run:{path}", f"new_run:{path}:select")
+    inputs = (*at.text_input, *at.text_area, *at.selectbox, *at.multiselect, *at.segmented_control)
+    return next(each for each in inputs if each.key in keys)
 
 
 def launch_button(at: AppTest):
@@ -22,6 +23,7 @@ def shown(at: AppTest) -> str:
 
 def test_every_field_of_the_config_is_in_the_form_with_its_help(db: Database) -> None:
     at = open_page("new_run")
+    field(at, "prompt.name").set_value("custom").run()
     for each in fields():
         assert each.sentence in field(at, each.path).help
 
