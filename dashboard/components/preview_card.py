@@ -115,7 +115,7 @@ def _known(known: RunPreview, draft: Draft, *, current: bool) -> None:
     if known.error is not None:
         problem_lines(known.error.splitlines())
     if known.sentences:
-        st.markdown("\n".join(f"- {escape_markdown(sentence)}" for sentence in known.sentences))
+        st.caption("\n".join(f"- {escape_markdown(sentence)}" for sentence in known.sentences))
     if known.gold is not None:
         _gold(known.gold, draft, current=current)
     if known.rows:
@@ -203,7 +203,7 @@ def _reading(known: RunPreview, draft: Draft) -> str:
 
 def _facts(row: AskedPrompt) -> str:
     if row.tokens is None:
-        lengths = "lengths unknown without the tokenizer"
+        lengths = "lengths come with the tokenizer"
     else:
         lengths = (
             f"prompt **{len(row.tokens):,}** tokens · question {row.question_length:,} tokens · "
@@ -214,11 +214,11 @@ def _facts(row: AskedPrompt) -> str:
 
 def _tokens(row: AskedPrompt) -> None:
     if row.tokens is None:
-        st.caption("No tokens without the tokenizer.")
+        st.caption("Tokens come with the tokenizer.")
         return
     column = st.column_config
     rows = [
-        (place, token.id, _with_spaces(preview(token.text)), "special" if token.special else "")
+        (place, token.id, token_words(token.text), "special" if token.special else "")
         for place, token in enumerate(row.tokens)
     ]
     st.dataframe(
@@ -235,13 +235,14 @@ def _tokens(row: AskedPrompt) -> None:
     )
 
 
-def _with_spaces(text: str) -> str:
-    """Make the spaces at the ends of a token visible."""
-    inner = text.strip(" ")
+def token_words(text: str) -> str:
+    """Return the text of a token on one line, with the spaces at its ends made visible."""
+    shown = visible(text[:LONG_PROMPT]).replace("\n", "↵").replace("\t", "⇥")
+    inner = shown.strip(" ")
     if not inner:
-        return "␣" * len(text)
-    before, after = len(text) - len(text.lstrip(" ")), len(text) - len(text.rstrip(" "))
-    return "␣" * before + inner + "␣" * after
+        return "␣" * len(shown)
+    before, after = shown.split(inner)
+    return "␣" * len(before) + inner + "␣" * len(after)
 
 
 def _text(text: str) -> None:

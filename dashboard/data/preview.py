@@ -72,7 +72,7 @@ class PreviewJob:
     @property
     def running(self) -> bool:
         """Whether more may become known."""
-        return self._thread.is_alive()
+        return self._thread.is_alive() and self.latest.stage != "done"
 
     def ask(self) -> RunPreview:
         """Return what is known so far, and keep the process going."""
@@ -85,9 +85,9 @@ class PreviewJob:
         self._thread.join(timeout=5)
 
     def wait(self, seconds: float) -> bool:
-        """Wait for the end; return whether it came within so many seconds."""
+        """Wait for the end of the process; return whether it came within so many seconds."""
         self._thread.join(timeout=seconds)
-        return not self.running
+        return not self._thread.is_alive()
 
     def _attend(self) -> None:
         """Read what the process finds out, and end it when its time is up."""
@@ -103,6 +103,9 @@ class PreviewJob:
                 if lines:
                     self.latest = from_json(lines[-1].decode())
             now = time.monotonic()
+            if self.latest.stage == "done":
+                self._kill()  # taking torch down would keep a core for seconds more
+                break
             if now - self.started > self._limit:
                 self._end(
                     f"The preview took longer than {self._limit:g} s and was ended; `grpo-lab preview` in a terminal "
@@ -111,15 +114,18 @@ class PreviewJob:
             elif now - self._asked > self._unwanted:
                 self._end("Nobody waited for the preview any more.")
         code = self._process.wait()
-        if code != 0 and self.trouble is None:
+        if self.latest.stage != "done" and self.trouble is None:
             self.trouble = f"The preview's process ended with {code}. {self._last_line()}"
         self._close()
 
     def _end(self, trouble: str) -> None:
         if self._process.poll() is None:
             self.trouble = self.trouble or trouble
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(self._process.pid, signal.SIGKILL)
+            self._kill()
+
+    def _kill(self) -> None:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self._process.pid, signal.SIGKILL)
 
     def _last_line(self) -> str:
         self._said.seek(max(0, self._said.seek(0, os.SEEK_END) - _SAID))

@@ -74,7 +74,7 @@ def _held_out_sentences(config: RunConfig, there: int) -> tuple[str, ...]:
     if there >= size:
         return ()
     return (
-        f"evaluation.size={size:,} is above the {there:,} {split} problems there are: each evaluation asks them all.",
+        f"evaluation.size={size} is above the {there:,} {split} problems there are: each evaluation asks them all.",
     )
 
 
