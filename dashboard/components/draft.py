@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import Any
 
 from dashboard.components.entry import Entry, entry_of, number_text, read_entry
-from engine.config import Field, RunConfig, diff, fields, fork_problems, leaves, nest, parse_config
+from engine.config import Field, RunConfig, diff, fields, fork_problems, leaves, nest, parse_assignment, parse_config
 from engine.errors import ConfigError, FieldProblem
 from engine.presets import load_preset
 
@@ -170,7 +170,9 @@ def _assignable(value: Any) -> str:
     """A value as `--set` reads it back."""
     if isinstance(value, int | float) and not isinstance(value, bool):
         return number_text(value)
-    return value if isinstance(value, str) else json.dumps(value)
+    if isinstance(value, str) and parse_assignment(f"x={value}")[1] == value:
+        return value
+    return json.dumps(value, ensure_ascii=False)
 
 
 _ORDER: dict[str, int] = {each.path: number for number, each in enumerate(fields())}

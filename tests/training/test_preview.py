@@ -101,7 +101,7 @@ def test_a_run_without_grpo_is_asked_its_held_out_problems(write) -> None:
 
 
 def test_an_error_ends_the_preview_and_keeps_what_was_known(write) -> None:
-    few = last(write(3, 0, **{"rollout_batch_size": 64}))
+    few = last(write(3, 0, rollout_batch_size=64))
     assert few.error is not None
     assert few.error.startswith("rollout.rollout_batch_size: a step takes 32 prompts")
     assert few.rows == ()
