@@ -1,5 +1,7 @@
 """The input of one field: a select where the possible values are known, else a line of text."""
 
+import hashlib
+import json
 from collections.abc import Callable
 from typing import Any
 
@@ -23,22 +25,17 @@ PLACEBO_WORDS = {"none": "real", "random": "random", "always_one": "always 1", "
 def field_input(field: Field, draft: Draft, *, label: str, hint: str, keep: Keep) -> None:
     """Draw the input; `keep` is called with the field's path and the widget's key when something was entered."""
     options = _options(field, draft)
-    # A widget of another kind is another widget to Streamlit, and gets another key.
-    key = KEY + field.path + (":select" if options else "")
+    entry = str(draft.entries[field.path])
+    labels = {option: _named(option, options, field, draft) for option in ({**options, entry: ""} if options else {})}
+    key = KEY + field.path + (f":select:{_digest(labels)}" if options else "")
     if key not in st.session_state:
         st.session_state[key] = draft.entries[field.path]
     common: dict[str, Any] = {"key": key, "help": hint, "on_change": keep, "args": (field.path, key)}
     if options:
-        entry = str(draft.entries[field.path])
         more = options.get(entry, "")
         if more:
             common["help"] = f"{hint} In the first row: {escape_markdown(preview(more, 200))}"
-        st.selectbox(
-            label,
-            list(options if entry in options else {**options, entry: ""}),
-            format_func=lambda option: _named(option, options, field, draft),
-            **common,
-        )
+        st.selectbox(label, list(labels), format_func=labels.__getitem__, **common)
     elif field.path == "reward.placebo":
         st.segmented_control(label, field.choices, required=True, format_func=PLACEBO_WORDS.__getitem__, **common)
     elif field.path == "prompt.text":
@@ -73,6 +70,11 @@ def _named(option: str, options: dict[str, str], field: Field, draft: Draft) -> 
     if option not in options:
         return f"{visible(option)} (not there)"
     return f"{visible(option)} · {preview(options[option], 30)}" if options[option] else visible(option)
+
+
+def _digest(labels: dict[str, str]) -> str:
+    """A part of the key that changes with the labels: the browser sends labels, and an old one would be no option."""
+    return hashlib.sha256(json.dumps(labels).encode()).hexdigest()[:8]
 
 
 def _own_reward(draft: Draft) -> str | None:

@@ -14,7 +14,7 @@ from engine.tasks.files import FORMATS
 from engine.tasks.rows import Row, cell, columns_of, local_files
 
 ROWS = 20
-MOST_BYTES = 4 * 2**20  # of a file in JSON or CSV; rows that do not end within them are not seen
+MOST_BYTES = 4 * 2**20  # of a file in JSON; rows that do not end within them are not seen
 LONGEST_VALUE = 200
 _BETWEEN = re.compile(r"[\s,]*")
 

@@ -12,9 +12,9 @@ from tests.dashboard.open_page import filled, open_page
 
 
 def field(at: AppTest, path: str):
-    keys = (f"new_run:{path}", f"new_run:{path}:select")
+    key = f"new_run:{path}"
     inputs = (*at.text_input, *at.text_area, *at.selectbox, *at.multiselect, *at.segmented_control)
-    return next(each for each in inputs if each.key in keys)
+    return next(each for each in inputs if each.key and (each.key == key or each.key.startswith(f"{key}:select:")))
 
 
 def launch_button(at: AppTest):
@@ -297,3 +297,13 @@ def test_the_generators_that_are_installed_are_offered(db: Database, monkeypatch
     assert field(at, "task.generator").options == ["empty", "chain_sum", "gcd"]
     field(at, "task.generator").set_value("gcd").run()
     assert at.session_state["new_run_draft"].checked.config.task.generator == "gcd"
+
+
+def test_a_choice_stays_when_the_words_for_it_change(db: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dashboard.components.field_input.generators", lambda: ("chain_sum", "gcd"))
+    at = open_page("new_run")
+    assert field(at, "prompt.reward").options[0] == "the prompt's (answer_tag)"
+    field(at, "task.name").set_value("reasoning_gym").run()
+    field(at, "task.generator").set_value("chain_sum").run()
+    assert field(at, "prompt.reward").options[0] == "the prompt's (reasoning_gym)"
+    assert at.session_state["new_run_draft"].checked.config.prompt.reward is None
