@@ -32,6 +32,8 @@ COMMON = (
 )
 # Common as well, on a line of its own.
 REWARD = "reward.placebo"
+# Text of several lines, which takes the whole width.
+WIDE = ("prompt.text",)
 LABELS = {
     "prompt.name": "Prompt",
     "model.name": "Model",
@@ -157,8 +159,11 @@ def _is_of_use(field: Field, draft: Draft) -> bool:
 
 
 def _grid(members: list[Field], draft: Draft, name: str) -> None:
-    grid = st.grid(min_column_width=185, key=f"grid_{name}")
     for field in members:
+        if field.path in WIDE:
+            _cell(field, draft)
+    grid = st.grid(min_column_width=185, key=f"grid_{name}")
+    for field in [member for member in members if member.path not in WIDE]:
         with grid.cell():
             _cell(field, draft)
 

@@ -1,4 +1,5 @@
 import sys
+import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -33,13 +34,16 @@ def jobs() -> Iterator[list[PreviewJob]]:
 
 
 def gone(pid: int) -> bool:
-    try:
-        process = psutil.Process(pid)
-        return process.status() == psutil.STATUS_ZOMBIE or process.wait(timeout=PATIENCE) is not None
-    except psutil.NoSuchProcess:
-        return True
-    except psutil.TimeoutExpired:
-        return False
+    """Wait until a process has ended, be it reaped or not; return whether it has."""
+    deadline = time.monotonic() + PATIENCE
+    while time.monotonic() < deadline:
+        try:
+            if psutil.Process(pid).status() == psutil.STATUS_ZOMBIE:
+                return True
+        except psutil.NoSuchProcess:
+            return True
+        time.sleep(0.02)
+    return False
 
 
 def first_word(job: PreviewJob) -> RunPreview:
