@@ -154,7 +154,7 @@ def _is_of_use(field: Field, draft: Draft) -> bool:
     if field.section == "task":
         return reads(str(draft.entries["task.name"]), field.key)
     if field.path in ("prompt.text", "prompt.stop_string"):
-        return draft.entries["prompt.name"] == "custom"
+        return draft.entries["prompt.name"] == "custom" or bool(draft.entries[field.path])
     return True
 
 
