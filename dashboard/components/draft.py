@@ -19,6 +19,7 @@ from engine.config import (
     fork_problems,
     leaves,
     nest,
+    parse_assignment,
     parse_config,
 )
 from engine.errors import ConfigError, FieldProblem
@@ -208,7 +209,9 @@ def _assignable(value: Any) -> str:
     """A value as `--set` reads it back."""
     if isinstance(value, int | float) and not isinstance(value, bool):
         return number_text(value)
-    return value if isinstance(value, str) else json.dumps(value)
+    if isinstance(value, str) and parse_assignment(f"x={value}")[1] == value:
+        return value
+    return json.dumps(value, ensure_ascii=False)
 
 
 _ORDER: dict[str, int] = {each.path: number for number, each in enumerate(fields())}

@@ -7,6 +7,7 @@ from engine.cli.evaluate import evaluate
 from engine.cli.grade import grade_file
 from engine.cli.inspect import ls, show
 from engine.cli.manage import archive, fork, launch, resume, stop
+from engine.cli.preview import preview
 from engine.cli.regrade import regrade
 from engine.cli.reward import reward
 from engine.cli.suite import suite
@@ -19,7 +20,7 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-for command in (launch, suite, evaluate, ls, show, stop, resume, fork, archive, regrade, doctor):
+for command in (launch, preview, suite, evaluate, ls, show, stop, resume, fork, archive, regrade, doctor):
     app.command()(command)
 app.command("grade")(grade_file)
 app.add_typer(reward, name="reward", no_args_is_help=True)
