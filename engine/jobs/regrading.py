@@ -113,7 +113,7 @@ def reward_of(run: Run) -> str:
 def _judge_all(db: Database, begun: Regrade, progress: Progress, stop: Callable[[], bool], at_once: int) -> bool:
     """Judge chunk by chunk; return False where a stop came first."""
     reward_fn = reward_named(begun.reward)
-    regrades.note_version(db, begun.regrade_id, reward_identity(begun.reward).version)
+    regrades.note_version(db, begun.regrade_id, reward_identity(begun.reward, reward_fn).version)
     run = reads.get_run(db, begun.run_id)
     if run is None:
         raise StoreError(f"run={begun.run_id} does not exist; `grpo-lab ls` lists the runs")
