@@ -58,8 +58,8 @@ def open_form(page: Page, lab: Lab) -> None:
     fill(page, TINY)
     open_fold(page, "Evaluation")
     open_fold(page, "Task")
-    page.get_by_label("Size", exact=True).wait_for()
-    fill(page, {"Size": "4"})
+    page.get_by_label("Problems", exact=True).wait_for()
+    fill(page, {"Problems": "4"})
 
 
 def look_at_the_preview(page: Page, found: str) -> str:

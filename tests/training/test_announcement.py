@@ -5,6 +5,7 @@ import pytest
 from engine.config import parse_config
 from engine.rewards.gold import GoldFault
 from engine.rewards.identity import reward_identity
+from engine.rewards.verifiers import boxed
 from engine.tasks.task import load_task
 from engine.training.announcement import announce, data_words
 from engine.types import Problem
@@ -26,6 +27,7 @@ def setup(*, faults: int = 0, held_out: int = 4, step: int = 0):
     problems = [Problem(f"p{number}", "?", "no gold") for number in range(max(faults, held_out))]
     return SimpleNamespace(
         prompt=SimpleNamespace(reward="boxed"),
+        reward=boxed,
         task=load_task(CONFIG.task),
         gold_faults=[GoldFault(problem, "no answer") for problem in problems[:faults]],
         held_out=problems[:held_out],
