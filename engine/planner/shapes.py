@@ -6,10 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import engine
+from engine.planner.catalogue import SMOLLM2, TINY_MATH, TINY_MATH_FOLDER
 from engine.planner.reference_models import REFERENCE_MODELS
-
-TINY_MATH = Path(engine.__file__).parent / "policy" / "tiny_math" / "weights"
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,11 +61,13 @@ class ModelShape:
 def find_shape(name: str) -> ModelShape | None:
     """Return the shape of a model by its `model.name`; None where nothing here tells it.
 
-    Looked for in this order: tiny-math, a local folder's config.json, a config.json in the local Hugging Face cache,
-    the table of well-known models. Nothing is fetched.
+    Looked for in this order: the models with a short name, a local folder's config.json, a config.json in the local
+    Hugging Face cache, the table of well-known models. Nothing is fetched.
     """
-    if name == "tiny-math":
-        return _read(TINY_MATH / "config.json")
+    if name == TINY_MATH:
+        return _read(TINY_MATH_FOLDER / "config.json")
+    if name == SMOLLM2:
+        return _well_known("HuggingFaceTB/SmolLM2-135M")
     in_folder = Path(name) / "config.json"
     found = _read(in_folder) or _read(_in_cache(name))
     return found or _well_known(name)

@@ -8,6 +8,7 @@ from typing import Any
 import torch
 
 from engine.errors import GrpoLabError
+from engine.planner.catalogue import SMOLLM2
 
 TINY_MATH = Path(__file__).parent / "tiny_math" / "weights"
 _GENERIC_TOKENIZERS = ("TokenizersBackend", "PreTrainedTokenizerFast")
@@ -49,7 +50,7 @@ class Policy:
 
 
 def load_policy(name: str, *, dtype: str = "float32", device: str = "auto") -> Policy:
-    """Load `tiny-math`, a model in the local cache or on the hub, or a local folder.
+    """Load `tiny-math`, `smollm2-135m`, a model in the local cache or on the hub, or a local folder.
 
     Only safetensors are read, and no code that comes with a model is run. A folder with an adapter gives the model
     that it was trained on, with the adapter added to its weights.
@@ -65,7 +66,7 @@ def load_policy(name: str, *, dtype: str = "float32", device: str = "auto") -> P
     disable_progress_bar()
     if has_adapter(Path(name)):
         return load_merged(Path(name), dtype=dtype, device=device)
-    source = str(TINY_MATH) if name == "tiny-math" else name
+    source = _source_of(name)
     target = resolve_device(device)
     options: dict[str, Any] = {"dtype": _DTYPES[dtype], "use_safetensors": True, "attn_implementation": "sdpa"}
     tokenizer = load_tokenizer_of(name)
@@ -82,6 +83,10 @@ def load_tokenizer_of(name: str) -> Any:
     Raises:
         PolicyError: if it is not there.
     """
+    from engine.policy.smollm2 import smollm2_tokenizer
+
+    if name == SMOLLM2:
+        return smollm2_tokenizer()
     try:
         return load_tokenizer(str(TINY_MATH) if name == "tiny-math" else name)
     except (OSError, ValueError) as error:
@@ -93,9 +98,18 @@ def encode_prompt(tokenizer: Any, text: str) -> tuple[int, ...]:
     return tuple(tokenizer(text).input_ids)
 
 
+def _source_of(name: str) -> str:
+    """Return the folder of a model with a short name, and any other name as it is."""
+    from engine.policy.smollm2 import smollm2_folder
+
+    if name == SMOLLM2:
+        return str(smollm2_folder())
+    return str(TINY_MATH) if name == "tiny-math" else name
+
+
 def _not_loadable(name: str, error: Exception) -> PolicyError:
     return PolicyError(
-        f"model.name={name} cannot be loaded: {error}; use tiny-math, a hub name that is in the cache or "
+        f"model.name={name} cannot be loaded: {error}; use tiny-math, smollm2-135m, a hub name that is in the cache or "
         "can be reached, or a folder with config.json, tokenizer.json and model.safetensors"
     )
 
