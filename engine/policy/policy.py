@@ -7,16 +7,12 @@ from typing import Any
 
 import torch
 
-from engine.errors import GrpoLabError
+from engine.errors import PolicyError as PolicyError
 from engine.planner.catalogue import SMOLLM2
 
 TINY_MATH = Path(__file__).parent / "tiny_math" / "weights"
 _GENERIC_TOKENIZERS = ("TokenizersBackend", "PreTrainedTokenizerFast")
 _DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
-
-
-class PolicyError(GrpoLabError):
-    """A model that cannot be loaded."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +62,7 @@ def load_policy(name: str, *, dtype: str = "float32", device: str = "auto") -> P
     disable_progress_bar()
     if has_adapter(Path(name)):
         return load_merged(Path(name), dtype=dtype, device=device)
-    source = _source_of(name)
+    source = model_source(name)
     target = resolve_device(device)
     options: dict[str, Any] = {"dtype": _DTYPES[dtype], "use_safetensors": True, "attn_implementation": "sdpa"}
     tokenizer = load_tokenizer_of(name)
@@ -75,6 +71,19 @@ def load_policy(name: str, *, dtype: str = "float32", device: str = "auto") -> P
     except (OSError, ValueError) as error:
         raise _not_loadable(name, error) from error
     return Policy(model=model.to(target).eval(), tokenizer=tokenizer)
+
+
+def model_source(name: str) -> str:
+    """Return the folder, or the name on the hub, that a model's name stands for.
+
+    Raises:
+        PolicyError: if it is smollm2-135m, which is not there and cannot be made.
+    """
+    from engine.policy.smollm2 import smollm2_folder
+
+    if name == SMOLLM2:
+        return str(smollm2_folder())
+    return str(TINY_MATH) if name == "tiny-math" else name
 
 
 def load_tokenizer_of(name: str) -> Any:
@@ -88,7 +97,7 @@ def load_tokenizer_of(name: str) -> Any:
     if name == SMOLLM2:
         return smollm2_tokenizer()
     try:
-        return load_tokenizer(str(TINY_MATH) if name == "tiny-math" else name)
+        return load_tokenizer(model_source(name))
     except (OSError, ValueError) as error:
         raise _not_loadable(name, error) from error
 
@@ -96,15 +105,6 @@ def load_tokenizer_of(name: str) -> Any:
 def encode_prompt(tokenizer: Any, text: str) -> tuple[int, ...]:
     """Return the token ids of a rendered prompt, as the tokenizer makes them."""
     return tuple(tokenizer(text).input_ids)
-
-
-def _source_of(name: str) -> str:
-    """Return the folder of a model with a short name, and any other name as it is."""
-    from engine.policy.smollm2 import smollm2_folder
-
-    if name == SMOLLM2:
-        return str(smollm2_folder())
-    return str(TINY_MATH) if name == "tiny-math" else name
 
 
 def _not_loadable(name: str, error: Exception) -> PolicyError:

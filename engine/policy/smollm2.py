@@ -15,10 +15,10 @@ from typing import Any
 from filelock import FileLock
 from safetensors import SafetensorError
 
-from engine.errors import GrpoLabError
+from engine.errors import GrpoLabError, PolicyError
+from engine.planner import catalogue
 from engine.planner.catalogue import (
     CACHE_VARIABLE,
-    GGUF_SHA256,
     INSTALL,
     MADE,
     SMOLLM2,
@@ -27,7 +27,6 @@ from engine.planner.catalogue import (
     packed_smollm2,
     smollm2_place,
 )
-from engine.policy.policy import PolicyError
 
 
 def smollm2_folder() -> Path:
@@ -88,7 +87,7 @@ def seal(folder: Path) -> None:
         for path in sorted(folder.iterdir())
         if path.name != MADE
     }
-    (folder / MADE).write_text(json.dumps({"source": GGUF_SHA256, "files": files}, indent=1), "utf-8")
+    (folder / MADE).write_text(json.dumps({"source": catalogue.GGUF_SHA256, "files": files}, indent=1), "utf-8")
 
 
 def main() -> int:
@@ -125,7 +124,7 @@ def _make(source: Path, folder: Path) -> None:
 def _checked_source() -> Path:
     source = packed_smollm2()
     found = None if source is None else _sha256(source)
-    if source is None or found != GGUF_SHA256:
+    if source is None or found != catalogue.GGUF_SHA256:
         raise PolicyError(f"model.name={SMOLLM2}: {source} is not the known file (sha256 {found}); {INSTALL}")
     return source
 
