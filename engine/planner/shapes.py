@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from engine.planner.catalogue import SMOLLM2, TINY_MATH, TINY_MATH_FOLDER
+from engine.planner.hub_cache import cached_file
 from engine.planner.reference_models import REFERENCE_MODELS
 
 
@@ -106,14 +107,7 @@ def _well_known(name: str) -> ModelShape | None:
 
 
 def _in_cache(name: str) -> Path | None:
-    from huggingface_hub import try_to_load_from_cache
-    from huggingface_hub.errors import HFValidationError
-
-    try:
-        path = try_to_load_from_cache(name, "config.json")
-    except HFValidationError:
-        return None
-    return Path(path) if isinstance(path, str) else None
+    return cached_file(name, "config.json")
 
 
 def _read(path: Path | None) -> ModelShape | None:

@@ -12,6 +12,7 @@ import torch
 from engine.errors import GrpoLabError
 from engine.planner import catalogue
 from engine.planner.catalogue import MADE, SMOLLM2, cache_folder, lacks_for_smollm2, made_files, smollm2_place
+from engine.planner.memory import SMOLLM2_PROMPT_TOKENS
 from engine.policy import smollm2
 from engine.policy.policy import Policy, load_policy, load_tokenizer_of, save_policy
 from engine.policy.smollm2 import is_whole, smollm2_folder
@@ -141,6 +142,7 @@ RACER = """
 import sys, time
 from pathlib import Path
 from engine.planner import catalogue
+from engine.planner.memory import SMOLLM2_PROMPT_TOKENS
 from engine.policy import smollm2
 catalogue.GGUF_SHA256, catalogue.lacks_gguf = sys.argv[1], lambda: False
 def convert(source, folder):
@@ -205,6 +207,8 @@ def test_the_real_model_answers(monkeypatch):
     policy = load_policy(SMOLLM2, device="cpu")
     assert sum(weight.numel() for weight in policy.model.parameters()) == 134_515_008
     prompt = load_prompt("number_only").in_chat(policy.tokenizer)
+    longest = "What is 20 - 20 + 20 - 20?"
+    assert len(policy.encode(prompt.render(longest))) <= SMOLLM2_PROMPT_TOKENS
     assert _greedy(policy, prompt.render("What is 5 + 3?")) == "The answer is 8.<|im_end|>"
 
 
