@@ -97,7 +97,8 @@ def main() -> int:
         if is_whole(smollm2_place()):
             print(f"{SMOLLM2} is in {smollm2_place()}, every file as it was made.")
             return 0
-        print(f"Making {SMOLLM2} (once; one to two minutes, 1.3 GB of memory, 540 MB on disk)", flush=True)
+        if lacks_for_smollm2() is None:
+            print(f"Making {SMOLLM2} (once; one to two minutes, 1.3 GB of memory, 540 MB on disk)", flush=True)
         folder = smollm2_folder()
     except GrpoLabError as error:
         print(error, file=sys.stderr)

@@ -68,6 +68,19 @@ def test_the_checkpoint_is_made_once_and_then_found(package, conversions):
     assert sorted(path.name for path in folder.parent.iterdir()) == [SMOLLM2, f"{SMOLLM2}.lock"]
 
 
+def test_the_command_makes_it_then_checks_it_and_fails_in_words(package, conversions, capsys):
+    assert smollm2.main() == 0
+    assert f"{SMOLLM2} is in {smollm2_place()}, made in" in capsys.readouterr().out
+    assert smollm2.main() == 0
+    assert "every file as it was made" in capsys.readouterr().out
+    assert len(conversions) == 1
+    package.unlink()
+    shutil.rmtree(smollm2_place())
+    assert smollm2.main() == 1
+    shown = capsys.readouterr()
+    assert (shown.out, "run `make smollm2`" in shown.err) == ("", True)
+
+
 def test_a_made_checkpoint_needs_the_package_no_more(package, conversions):
     folder = smollm2_folder()
     package.unlink()
@@ -197,6 +210,7 @@ def test_a_gguf_becomes_an_ordinary_float32_checkpoint(package, monkeypatch, tmp
     again = load_policy(str(tmp_path / "checkpoint"))
     assert all(torch.equal(weights[name], weight) for name, weight in again.model.state_dict().items())
     assert again.tokenizer(prompt).input_ids == policy.tokenizer(prompt).input_ids
+    assert again.tokenizer.chat_template == policy.tokenizer.chat_template == before.chat_template
 
 
 def test_the_real_model_answers(monkeypatch):
