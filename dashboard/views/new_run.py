@@ -5,6 +5,7 @@ import streamlit as st
 from dashboard.components.form import common_fields, current_draft, other_sections
 from dashboard.components.launch_panel import launch_panel, ways_to_say_it
 from dashboard.components.memory_card import memory_card
+from dashboard.components.model_card import model_card
 from dashboard.components.origin import follow_address, origin
 from dashboard.components.preview_card import preview_card
 from dashboard.data import store
@@ -22,5 +23,6 @@ with left:
     other_sections(draft)
 with right:
     launch_panel(db, draft)
+    model_card(draft)
     memory_card(db, draft)
     ways_to_say_it(draft)

@@ -19,6 +19,7 @@ from engine.cli.summary import summarize
 from engine.cli.tables import percent
 from engine.config import RunConfig, evaluation_config, evaluation_problems, merge, nest, parse_config
 from engine.errors import ConfigError, FieldProblem, StoreError
+from engine.planner.catalogue import CATALOGUE
 from engine.presets import load_preset
 from engine.stats.intervals import accuracy_interval
 from engine.store import queue, reads
@@ -43,7 +44,8 @@ def evaluate(
         str,
         typer.Argument(
             metavar="WHAT",
-            help="RUN@STEP, a RUN (its most accurate checkpoint, else its last), tiny-math, a folder or a hub model.",
+            help="RUN@STEP, a RUN (its most accurate checkpoint, else its last), tiny-math, smollm2-135m, a folder or "
+            "a hub model.",
             show_default=False,
         ),
     ],
@@ -86,14 +88,14 @@ def find_subject(db: Database, what: str) -> Subject:
     if what and any(run.name == what or run.run_id.startswith(what) for run in runs):
         return _subject_of_run(db, reads.find_run(db, what), None)
     folder = Path(what).expanduser()
-    if what and (what == "tiny-math" or folder.is_dir() or "/" in what):
+    if what and (what in CATALOGUE or folder.is_dir() or "/" in what):
         # A worker has another working directory.
         model = str(folder.absolute()) if folder.is_dir() else what
         config = load_preset(BASE, {"model.name": model}).config
         return Subject(config, BASE, f"{folder.name}-eval", f"Evaluating the model {model}.")
     raise StoreError(
-        f"evaluate={what} is neither a run nor a model; give RUN@STEP, a run (`grpo-lab ls` lists them), tiny-math, a "
-        "folder, or a hub model as owner/name"
+        f"evaluate={what} is neither a run nor a model; give RUN@STEP, a run (`grpo-lab ls` lists them), "
+        "tiny-math, smollm2-135m, a folder, or a hub model as owner/name"
     )
 
 

@@ -61,8 +61,8 @@ def grade_file(
 ) -> None:
     """Grade answers: lines of {format, response, gold, …}; exit 1 if some lines could not be read.
 
-    A format is gsm8k, boxed, answer_tag or finqa. Each line is given back with verdict (correct, wrong, unreadable or
-    not_graded), answer, reason and seconds.
+    A format is gsm8k, boxed, answer_tag, plain or finqa. Each line is given back with verdict (correct, wrong,
+    unreadable or not_graded), answer, reason and seconds.
     """
     with output(json) as out:
         bad = 0

@@ -24,6 +24,7 @@ PROMPT_FORMS: Mapping[str, PromptForm] = {
     "minimal": PromptForm("boxed"),
     "reasoning": PromptForm("answer_tag", ("</answer>",)),
     "chat": PromptForm("boxed", chat=True),
+    "number_only": PromptForm("plain", chat=True),
     "hash_line": PromptForm("gsm8k"),
     "answer_line": PromptForm("finqa"),
 }

@@ -145,11 +145,12 @@ def _prompt_problems(config: "RunConfig") -> Iterator[FieldProblem]:
                 "prompt.name",
                 f"prompt.name={prompt.name} does not ask for <answer> tags, which reward={reward} reads; use {fitting}",
             )
-    if prompt.name == "chat" and config.model.name == "tiny-math":
+    form = PROMPT_FORMS.get(prompt.name)
+    if form is not None and form.chat and config.model.name == "tiny-math":
         yield FieldProblem(
             "prompt.name",
-            "prompt.name=chat needs a model with a chat template, and model.name=tiny-math has none; use r1_zero or "
-            "question_only, or an instruction-tuned model",
+            f"prompt.name={prompt.name} needs a model with a chat template, and model.name=tiny-math has none; use "
+            "r1_zero or question_only, or an instruction-tuned model such as smollm2-135m",
         )
 
 

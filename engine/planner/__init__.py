@@ -1,5 +1,6 @@
 """The memory planner: what a run will need, before it starts."""
 
+from engine.planner.catalogue import CATALOGUE
 from engine.planner.memory import (
     PHASES,
     PROMPT_TOKENS,
@@ -9,12 +10,15 @@ from engine.planner.memory import (
     cache_places,
     plan_memory,
     usual_prompt_tokens,
+    weight_bytes,
 )
+from engine.planner.presence import Presence, find_presence
 from engine.planner.remedies import Fit, Remedy, fits, remedies, ways_to_fit, with_field
 from engine.planner.shapes import ModelShape, find_shape, shape_of_config
 from engine.planner.size import GIB, MIB, size
 
 __all__ = [
+    "CATALOGUE",
     "GIB",
     "MIB",
     "PHASES",
@@ -24,8 +28,10 @@ __all__ = [
     "ModelShape",
     "Part",
     "Phase",
+    "Presence",
     "Remedy",
     "cache_places",
+    "find_presence",
     "find_shape",
     "fits",
     "plan_memory",
@@ -34,5 +40,6 @@ __all__ = [
     "size",
     "usual_prompt_tokens",
     "ways_to_fit",
+    "weight_bytes",
     "with_field",
 ]

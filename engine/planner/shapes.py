@@ -6,10 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import engine
+from engine.planner.catalogue import SMOLLM2, TINY_MATH, TINY_MATH_FOLDER
+from engine.planner.hub_cache import cached_file
 from engine.planner.reference_models import REFERENCE_MODELS
-
-TINY_MATH = Path(engine.__file__).parent / "policy" / "tiny_math" / "weights"
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,11 +62,13 @@ class ModelShape:
 def find_shape(name: str) -> ModelShape | None:
     """Return the shape of a model by its `model.name`; None where nothing here tells it.
 
-    Looked for in this order: tiny-math, a local folder's config.json, a config.json in the local Hugging Face cache,
-    the table of well-known models. Nothing is fetched.
+    Looked for in this order: the models with a short name, a local folder's config.json, a config.json in the local
+    Hugging Face cache, the table of well-known models. Nothing is fetched.
     """
-    if name == "tiny-math":
-        return _read(TINY_MATH / "config.json")
+    if name == TINY_MATH:
+        return _read(TINY_MATH_FOLDER / "config.json")
+    if name == SMOLLM2:
+        return _well_known("HuggingFaceTB/SmolLM2-135M")
     in_folder = Path(name) / "config.json"
     found = _read(in_folder) or _read(_in_cache(name))
     return found or _well_known(name)
@@ -106,14 +107,7 @@ def _well_known(name: str) -> ModelShape | None:
 
 
 def _in_cache(name: str) -> Path | None:
-    from huggingface_hub import try_to_load_from_cache
-    from huggingface_hub.errors import HFValidationError
-
-    try:
-        path = try_to_load_from_cache(name, "config.json")
-    except HFValidationError:
-        return None
-    return Path(path) if isinstance(path, str) else None
+    return cached_file(name, "config.json")
 
 
 def _read(path: Path | None) -> ModelShape | None:

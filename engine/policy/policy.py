@@ -7,15 +7,12 @@ from typing import Any
 
 import torch
 
-from engine.errors import GrpoLabError
+from engine.errors import PolicyError as PolicyError
+from engine.planner.catalogue import SMOLLM2
 
 TINY_MATH = Path(__file__).parent / "tiny_math" / "weights"
 _GENERIC_TOKENIZERS = ("TokenizersBackend", "PreTrainedTokenizerFast")
 _DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
-
-
-class PolicyError(GrpoLabError):
-    """A model that cannot be loaded."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +46,7 @@ class Policy:
 
 
 def load_policy(name: str, *, dtype: str = "float32", device: str = "auto") -> Policy:
-    """Load `tiny-math`, a model in the local cache or on the hub, or a local folder.
+    """Load `tiny-math`, `smollm2-135m`, a model in the local cache or on the hub, or a local folder.
 
     Only safetensors are read, and no code that comes with a model is run. A folder with an adapter gives the model
     that it was trained on, with the adapter added to its weights.
@@ -65,7 +62,7 @@ def load_policy(name: str, *, dtype: str = "float32", device: str = "auto") -> P
     disable_progress_bar()
     if has_adapter(Path(name)):
         return load_merged(Path(name), dtype=dtype, device=device)
-    source = str(TINY_MATH) if name == "tiny-math" else name
+    source = model_source(name)
     target = resolve_device(device)
     options: dict[str, Any] = {"dtype": _DTYPES[dtype], "use_safetensors": True, "attn_implementation": "sdpa"}
     tokenizer = load_tokenizer_of(name)
@@ -76,14 +73,31 @@ def load_policy(name: str, *, dtype: str = "float32", device: str = "auto") -> P
     return Policy(model=model.to(target).eval(), tokenizer=tokenizer)
 
 
+def model_source(name: str) -> str:
+    """Return the folder, or the name on the hub, that a model's name stands for.
+
+    Raises:
+        PolicyError: if it is smollm2-135m, which is not there and cannot be made.
+    """
+    from engine.policy.smollm2 import smollm2_folder
+
+    if name == SMOLLM2:
+        return str(smollm2_folder())
+    return str(TINY_MATH) if name == "tiny-math" else name
+
+
 def load_tokenizer_of(name: str) -> Any:
     """Load the tokenizer of the policy that `load_policy(name)` would give, without its weights.
 
     Raises:
         PolicyError: if it is not there.
     """
+    from engine.policy.smollm2 import smollm2_tokenizer
+
+    if name == SMOLLM2:
+        return smollm2_tokenizer()
     try:
-        return load_tokenizer(str(TINY_MATH) if name == "tiny-math" else name)
+        return load_tokenizer(model_source(name))
     except (OSError, ValueError) as error:
         raise _not_loadable(name, error) from error
 
@@ -95,7 +109,7 @@ def encode_prompt(tokenizer: Any, text: str) -> tuple[int, ...]:
 
 def _not_loadable(name: str, error: Exception) -> PolicyError:
     return PolicyError(
-        f"model.name={name} cannot be loaded: {error}; use tiny-math, a hub name that is in the cache or "
+        f"model.name={name} cannot be loaded: {error}; use tiny-math, smollm2-135m, a hub name that is in the cache or "
         "can be reached, or a folder with config.json, tokenizer.json and model.safetensors"
     )
 

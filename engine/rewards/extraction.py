@@ -53,6 +53,11 @@ def answer_line(text: str) -> str | None:
     return None
 
 
+def whole(text: str) -> str | None:
+    """The whole text, white space at its ends removed; None if there is nothing else."""
+    return text.strip() or None
+
+
 def _last_line(marker: re.Pattern[str], text: str) -> str | None:
     text = text.replace("\r\n", "\n")
     found = list(marker.finditer(text))

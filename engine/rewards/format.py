@@ -21,6 +21,11 @@ def holds_box(text: str) -> bool:
     return extraction.boxed(text) is not None
 
 
+def holds_anything(text: str) -> bool:
+    """True where the text holds more than white space."""
+    return extraction.whole(text) is not None
+
+
 def keeps_r1_zero_tolerant_format(text: str) -> bool:
     """True where a complete `<answer>…</answer>` follows `</think>` with at most white space between."""
     return _TOLERANT.search(text) is not None

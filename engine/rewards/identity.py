@@ -21,6 +21,7 @@ RULES: dict[str, str] = {
     "answer_tag_tolerant": f"The last <answer>…</answer> says what gold says: {_ONE_ANSWER}. "
     "Any white space, or none, may stand between </think> and <answer>.",
     "boxed": rf"The last complete \boxed{{…}} says what gold says: {_ONE_ANSWER}.",
+    "plain": f"The whole completion says what gold says: {_ONE_ANSWER}.",
     "gsm8k": f"The line after the last #### says what gold says, which is one number: {_ONE_ANSWER}.",
     "finqa": "The last answer tag, or what follows 'Answer:', is gold or a rounding of it: off by at most half of its "
     "own last decimal place and 5 % of gold, or half of gold's last place and 1 % of gold. Percent is divided by 100 "

@@ -40,6 +40,7 @@ FORMATS: dict[str, Format] = {
     "gsm8k": Format(extraction.hash_line, "no line with ####", numeric=True),
     "boxed": Format(extraction.boxed, r"no complete \boxed{}"),
     "answer_tag": Format(extraction.answer_tag, "no complete <answer> tag"),
+    "plain": Format(extraction.whole, "an empty completion"),
     "finqa": Format(extraction.answer_line, "no 'Answer:' and no complete <answer> tag", accounts=True),
 }
 

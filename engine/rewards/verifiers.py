@@ -67,6 +67,8 @@ answer_tag = Verifier("answer_tag", forms.keeps_r1_zero_format, "no '</think> <a
 answer_tag_tolerant = Verifier("answer_tag", forms.keeps_r1_zero_tolerant_format, "no '</think>' before '<answer>'")
 # The last complete `\boxed{…}`; the box is all the form there is.
 boxed = Verifier("boxed", forms.holds_box, FORMATS["boxed"].missing)
+# The whole completion, which must be the answer and nothing else.
+plain = Verifier("plain", forms.holds_anything, FORMATS["plain"].missing)
 # The line after the last `####`.
 gsm8k = Verifier("gsm8k", forms.holds_hash_line, FORMATS["gsm8k"].missing)
 # What follows "Answer:", compared as figures in accounts are.
@@ -77,6 +79,7 @@ REWARDS: dict[str, RewardFn] = {
     "answer_tag": answer_tag,
     "answer_tag_tolerant": answer_tag_tolerant,
     "boxed": boxed,
+    "plain": plain,
     "gsm8k": gsm8k,
     "finqa": finqa,
     "reasoning_gym": reasoning_gym,

@@ -8,7 +8,7 @@ Operands are 1 … `largest_operand`. No partial result, read from left to right
 """
 
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from hashlib import blake2b
 from itertools import product
@@ -80,20 +80,15 @@ def demonstrations(
     largest_operand: int = 20,
     operators: Sequence[str] = "+-",
 ) -> list[Demonstration]:
-    """`n` distinct training problems under a prompt, each worked out from left to right with its answer.
+    """`n` distinct training problems under a prompt, each worked out step by step with its answer.
 
     The same for the same arguments; a larger `n` only adds to them. Raises TaskError as `problems` does, and where
-    no solution can be written: under another prompt than `r1_zero` and `question_only`, and with `*`.
+    no solution can be written: under another prompt than `r1_zero` and `question_only`.
     """
     if prompt_name not in SOLUTIONS:
         raise TaskError(
             f"prompt.name={prompt_name}: arithmetic writes solutions for {' and '.join(SOLUTIONS)} alone; "
             "give a JSONL file (sft.path), or choose one of these"
-        )
-    if "*" in operators:
-        raise TaskError(
-            f"operators: {''.join(operators)!r} has '*', and solutions are written for + and - alone; leave it out, or "
-            "give a JSONL file (sft.path)"
         )
     name = f"arithmetic/demonstrations/{seed}"
     drawn = _draw("train", n, name, operands_min, operands_max, largest_operand, "".join(operators))
@@ -102,6 +97,19 @@ def demonstrations(
         Demonstration(prompt.render(to_problem(*expression).question), write(worked(*expression)))
         for expression in drawn
     ]
+
+
+def counted(
+    *, operands_min: int, operands_max: int, largest_operand: int, operators: Sequence[str]
+) -> Mapping[Split, int] | None:
+    """The number of distinct problems of each split at a difficulty; None where they are too many to be listed."""
+    between, counts = "".join(operators), range(operands_min, operands_max + 1)
+    if any(_space(count, largest_operand, between) > SMALL_SPACE for count in counts):
+        return None
+    return {
+        split: sum(len(_all_expressions(split, count, largest_operand, between)) for count in counts)
+        for split in SPLITS
+    }
 
 
 def split_of(operands: Sequence[int], operators: Sequence[str]) -> Split:
@@ -178,8 +186,7 @@ def _draw(
 
 def _stream(rng: random.Random, split: Split, count: int, largest_operand: int, operators: str) -> Iterator[Expression]:
     """Distinct expressions of `split` with `count` operands, in random order, until there are no more."""
-    space: int = largest_operand**count * len(operators) ** (count - 1)
-    if space <= SMALL_SPACE:
+    if _space(count, largest_operand, operators) <= SMALL_SPACE:
         listed = list(_all_expressions(split, count, largest_operand, operators))
         rng.shuffle(listed)
         yield from listed
@@ -196,6 +203,12 @@ def _stream(rng: random.Random, split: Split, count: int, largest_operand: int, 
         misses = 0
         seen.add(expression)
         yield expression
+
+
+def _space(count: int, largest_operand: int, operators: str) -> int:
+    """The number of expressions of `count` operands, those with a negative partial result included."""
+    space: int = largest_operand**count * len(operators) ** (count - 1)
+    return space
 
 
 @lru_cache(maxsize=64)

@@ -4,6 +4,7 @@ from collections.abc import Callable, Collection, Mapping
 from typing import Any, Protocol, runtime_checkable
 
 from engine.config.sections import TaskConfig
+from engine.errors import TaskError
 from engine.tasks import arithmetic
 from engine.tasks.datasets import dataset_task
 from engine.tasks.reasoning_gym import ReasoningGymTask
@@ -17,7 +18,7 @@ class Task(Protocol):
 
     @property
     def report(self) -> DataReport | None:
-        """What was found in the data; None where problems are generated."""
+        """What was found in the data; None where problems are generated and do not run out."""
         ...
 
     def train_batch(self, step: int, n: int, *, seed: int) -> list[Problem]:
@@ -59,21 +60,40 @@ class Finite(Protocol):
 
 
 class ArithmeticTask:
-    """Generated sums and differences, at the difficulty of a TaskConfig."""
+    """Generated sums, differences and products, at the difficulty of a TaskConfig.
 
-    report: DataReport | None = None
+    An easy difficulty has few problems, which are counted: there are 59 one-digit sums to train on.
+    """
 
     def __init__(self, config: TaskConfig) -> None:
         fields = {"operands_min", "operands_max", "largest_operand", "operators"}
         self._difficulty: Mapping[str, Any] = config.model_dump(include=fields)
+        self._counts = arithmetic.counted(**self._difficulty)
+
+    @property
+    def report(self) -> DataReport | None:
+        """How many problems each split has; None where they are too many to be counted."""
+        return None if self._counts is None else DataReport("arithmetic", {}, 0, 0, (), 0, 0, self._counts)
 
     def train_batch(self, step: int, n: int, *, seed: int) -> list[Problem]:
-        """Return the `n` training problems of `step`."""
+        """Return the `n` training problems of `step`. Raises TaskError where there are fewer."""
+        if self._counts is not None and n > self._counts["train"]:
+            raise TaskError(
+                f"rollout.rollout_batch_size: a step takes {n} prompts (rollout_batch_size / group_size), and there "
+                f"are {self._counts['train']} training problems; lower rollout_batch_size, or raise "
+                "task.largest_operand or task.operands_max"
+            )
         return arithmetic.train_batch(step, n, seed=seed, **self._difficulty)
 
     def problems(self, split: Split, n: int, *, seed: int) -> list[Problem]:
-        """Return `n` distinct problems of `split`."""
-        return arithmetic.problems(split, n, seed=seed, **self._difficulty)
+        """Return `n` distinct problems of `split`, or all where there are fewer. Raises TaskError where none is."""
+        if self._counts is not None and not self._counts[split]:
+            raise TaskError(
+                f"task.largest_operand: no {split} problem is left at this difficulty; raise task.largest_operand or "
+                "task.operands_max"
+            )
+        most = n if self._counts is None else min(n, self._counts[split])
+        return arithmetic.problems(split, most, seed=seed, **self._difficulty)
 
     def schedule(self, _n: int, /) -> DataSchedule | None:
         """None: the problems do not run out."""

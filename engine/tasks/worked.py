@@ -2,6 +2,9 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from operator import add, mul, sub
+
+_APPLY: Mapping[str, Callable[[int, int], int]] = {"+": add, "-": sub, "*": mul}
 
 
 @dataclass(frozen=True, slots=True)
@@ -13,16 +16,19 @@ class Work:
 
 
 def worked(operands: Sequence[int], operators: Sequence[str], slip_at: int | None = None, slip: int = 0) -> Work:
-    """The steps of sums and differences from left to right. At step `slip_at` the result is off by `slip`, and kept."""
-    value = operands[0]
-    steps = []
-    for index, (op, operand) in enumerate(zip(operators, operands[1:], strict=True)):
-        result = value + operand if op == "+" else value - operand
-        if index == slip_at:
-            result += slip
-        steps.append(f" {value}{op}{operand}={result}")
-        value = result
-    return Work(";".join(steps), value)
+    """The steps from left to right, products before sums and differences: `2 + 3 * 4` gives ` 3*4=12; 2+12=14`.
+
+    At step `slip_at` the result is off by `slip`, and kept.
+    """
+    values, left = list(operands), list(operators)
+    steps: list[str] = []
+    while left:
+        place = left.index("*") if "*" in left else 0
+        first, second, op = values[place], values[place + 1], left.pop(place)
+        result = _APPLY[op](first, second) + (slip if len(steps) == slip_at else 0)
+        values[place : place + 2] = [result]
+        steps.append(f" {first}{op}{second}={result}")
+    return Work(";".join(steps), values[0])
 
 
 def tagged(work: Work) -> str:

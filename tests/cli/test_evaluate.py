@@ -83,6 +83,13 @@ def test_a_model_is_evaluated_as_the_preset_of_the_base_model_has_it(db: Databas
     (document,) = ask("evaluate", "tiny-math", "--name", "as it is")
     config = config_of(db, document["run_id"])
     assert (document["preset"], document["name"], config.evaluation.samples) == ("base-model", "as it is", 8)
+    (small,) = ask("evaluate", "smollm2-135m", "--set", "prompt.name=number_only")
+    config = config_of(db, small["run_id"])
+    assert (small["name"], config.model.name, config.prompt.name) == (
+        "smollm2-135m-eval",
+        "smollm2-135m",
+        "number_only",
+    )
     (other,) = ask("evaluate", str(tmp_path))
     assert config_of(db, other["run_id"]).model.name == str(tmp_path)
     (hub,) = ask("evaluate", "Qwen/Qwen2.5-Math-1.5B")

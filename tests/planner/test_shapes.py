@@ -37,6 +37,7 @@ def small(**changes: object) -> ModelShape:
         ("Qwen/Qwen2.5-3B", 3_085_938_688),
         ("Qwen/Qwen2.5-7B", 7_615_616_512),
         ("HuggingFaceTB/SmolLM2-135M", 134_515_008),
+        ("smollm2-135m", 134_515_008),
     ],
 )
 def test_the_parameters_of_known_models_are_counted_from_their_shapes(name: str, parameters: int) -> None:

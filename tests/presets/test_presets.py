@@ -3,6 +3,7 @@ import pytest
 from engine.config import diff
 from engine.errors import ConfigError
 from engine.presets import load_preset, preset_names
+from engine.tasks.task import load_task
 
 
 def test_the_quick_start_comes_first():
@@ -102,3 +103,16 @@ def test_the_presets_of_sft_differ_from_the_quick_start_in_their_phases_alone():
         "grpo.aggregation": "token",
         "grpo.epochs_per_rollout_batch": 4,
     }
+
+
+def test_smollm2_learns_products_as_it_learns_sums():
+    sums, products = load_preset("smollm2-sums-cpu").config, load_preset("smollm2-products-cpu").config
+    assert {path: value for path, (_, value) in diff(sums, products).items()} == {
+        "task.operators": ("*",),
+        "evaluation.size": 10,
+    }
+    for config in (sums, products):
+        assert (config.model.name, config.prompt.name, config.prompts_per_step) == ("smollm2-135m", "number_only", 4)
+        report = load_task(config.task).report
+        assert report is not None
+        assert report.problems["validation"] == config.evaluation.size

@@ -17,7 +17,7 @@ from engine.rewards.own import OwnReward
 from engine.rewards.pool import GraderPool
 from tests.rewards.cases import ANSWERS, COMPLETIONS
 
-VERDICTS_OF_VERSION = {1: "cd53e3cb5c865567"}
+VERDICTS_OF_VERSION = {1: "e514b86dca70f833"}
 LOOK = (
     "The verdicts on tests/rewards/cases.py are not those that were noted for the version of the rules. If an answer "
     "that stood there before is judged in another way, raise RULES_VERSION in engine/rewards/identity.py; if cases "

@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.errors import RewardError
-from engine.rewards.verifiers import REWARDS, Verifier, answer_tag, answer_tag_tolerant, boxed, finqa, gsm8k
+from engine.rewards.verifiers import REWARDS, Verifier, answer_tag, answer_tag_tolerant, boxed, finqa, gsm8k, plain
 
 VERIFIERS = {name: reward_fn for name, reward_fn in REWARDS.items() if isinstance(reward_fn, Verifier)}
 
@@ -77,6 +77,16 @@ def test_each_verifier_reads_the_answer_where_its_prompt_has_it():
     assert gsm8k("It is 42.", "42").reason == "no line with ####"
     assert finqa("Answer: 12.5%", "0.125").value == 1.0
     assert finqa("It is 12.5%", "0.125").verdict == "unreadable"
+
+
+def test_plain_takes_the_whole_completion_for_the_answer():
+    reward = plain(" 7\n", "7")
+    assert (reward.value, reward.answer, reward.parts) == (1.0, "7", {"format": 1.0, "answer": 1.0})
+    reward = plain("Let us see: 3 + 4 = 7, I think", "7")
+    assert (reward.value, reward.verdict, reward.parts) == (0.0, "unreadable", {"format": 1.0, "answer": 0.0})
+    reward = plain(" \n", "7")
+    assert (reward.answer, reward.verdict, reward.reason) == (None, "unreadable", "an empty completion")
+    assert reward.parts == {"format": 0.0, "answer": 0.0}
 
 
 def test_the_tolerant_form_takes_a_line_break_between_the_tags_and_the_strict_one_does_not():

@@ -87,6 +87,45 @@ def test_the_order_of_factors_does_not_change_the_split():
         assert arithmetic.split_of((a, b, c), ("*", "+")) == arithmetic.split_of((c, b, a), ("+", "*"))
 
 
+@pytest.mark.parametrize(
+    ("operators", "counts"),
+    [("+", {"train": 59, "validation": 8, "test": 14}), ("*", {"train": 63, "validation": 10, "test": 8})],
+)
+def test_one_digit_problems_are_counted_and_no_split_has_one_of_another_in_either_order(operators, counts):
+    difficulty = {"operands_min": 2, "operands_max": 2, "largest_operand": 9, "operators": operators}
+    assert arithmetic.counted(**difficulty) == counts
+    assert sum(counts.values()) == 81
+    seen: dict[frozenset[int], str] = {}
+    for split, count in counts.items():
+        for problem in arithmetic.problems(split, count, **difficulty):
+            first, sign, second = problem.question.removeprefix("What is ").removesuffix("?").split()
+            assert sign == operators
+            assert problem.gold == str(eval(f"{first}{sign}{second}"))
+            assert seen.setdefault(frozenset((int(first), int(second))), split) == split
+    assert len(seen) == 45
+
+
+def test_problems_too_many_to_be_listed_are_not_counted():
+    assert arithmetic.counted(operands_min=2, operands_max=4, largest_operand=20, operators="+-") is None
+
+
+def test_products_are_worked_before_sums_in_a_demonstration():
+    difficulty = {"seed": 3, "operands_min": 3, "operands_max": 4, "largest_operand": 9, "operators": "+-*"}
+    shown = arithmetic.demonstrations(60, "question_only", **difficulty)
+    assert any("*" in each.prompt and "+" in each.prompt for each in shown)
+    for each in shown:
+        expression = each.prompt.removeprefix("What is ").removesuffix("?")
+        steps = each.response.partition(". So ")[0].split(";")
+        assert all(eval(step.replace("=", "==").strip()) for step in steps)
+        assert each.response.endswith(f"\\boxed{{{eval(expression)}}}")
+        assert arithmetic.split_of(*_parsed(expression)) == "train"
+
+
+def _parsed(expression: str) -> tuple[list[int], list[str]]:
+    words = expression.split()
+    return [int(word) for word in words[::2]], words[1::2]
+
+
 def test_the_splits_take_about_eight_one_and_one_in_ten():
     splits = [arithmetic.split_of((a, b), ("+",)) for a in range(1, 101) for b in range(a, 101)]
     assert splits.count("train") / len(splits) == pytest.approx(0.8, abs=0.02)

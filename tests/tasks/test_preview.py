@@ -48,6 +48,27 @@ def test_generated_problems_have_no_schedule_and_nothing_to_report():
     assert (shown.schedule, shown.sentences) == (None, ())
 
 
+ONE_DIGIT = {"task.operands_max": 2, "task.largest_operand": 9, "task.operators": ["+"]}
+
+
+def test_generated_problems_that_are_few_are_counted_and_an_evaluation_asks_all_there_are():
+    shown = preview(parse_config({**SMALL, **ONE_DIGIT, "evaluation.size": 64}))
+    assert shown.sentences == (
+        "arithmetic: train 59, validation 8, test 14 problems.",
+        "evaluation.size=64 is above the 8 validation problems there are: each evaluation asks them all.",
+    )
+
+
+def test_more_prompts_a_step_than_there_are_generated_problems_are_refused():
+    with pytest.raises(TaskError, match=r"^rollout\.rollout_batch_size: a step takes 64 prompts .* 59 training"):
+        preview(parse_config({**SMALL, **ONE_DIGIT, "rollout_batch_size": 128}))
+
+
+def test_a_difficulty_without_a_held_out_problem_is_refused():
+    with pytest.raises(TaskError, match=r"^task\.largest_operand: no validation problem is left"):
+        preview(parse_config({**SMALL, "group_size": 8, **ONE_DIGIT, "task.largest_operand": 2}))
+
+
 def test_of_a_chat_prompt_the_message_is_shown_and_that_a_template_goes_around_it(own_data):
     settings = {**SMALL, "task.name": f"jsonl:{own_data}", "prompt.name": "chat", "model.name": "some/model"}
     shown = preview(parse_config(settings), 1)

@@ -36,7 +36,13 @@ def test_each_prompt_brings_its_reward_and_its_stop_strings():
 
 @pytest.mark.parametrize("name", sorted(PROMPT_FORMS))
 def test_a_prompt_asks_for_what_its_reward_reads_and_stops_where_that_ends(name):
-    asks_for = {"answer_tag": "</think> <answer>", "boxed": "\\boxed{}", "gsm8k": "\n#### ", "finqa": "\nAnswer: "}
+    asks_for = {
+        "answer_tag": "</think> <answer>",
+        "boxed": "\\boxed{}",
+        "gsm8k": "\n#### ",
+        "finqa": "\nAnswer: ",
+        "plain": "a number only",
+    }
     prompt = load_prompt(name)
     assert asks_for[prompt.reward] in prompt.text or name == "question_only"
     assert prompt.stop_strings == (("</answer>",) if prompt.reward == "answer_tag" else ())
@@ -80,6 +86,14 @@ def test_a_chat_prompt_is_put_into_the_models_template_with_the_assistants_turn_
         "<|user|>What is {x}?\n\nReason step by step, and put the final answer in \\boxed{}.<|end|><|assistant|>"
     )
     assert (prompt.reward, prompt.stop_strings, prompt.chat) == ("boxed", (), False)
+
+
+def test_number_only_is_the_question_and_one_sentence_in_the_models_template():
+    tokenizer = load_tokenizer(str(TINY_MATH))
+    tokenizer.chat_template = CHAT_TEMPLATE
+    prompt = load_prompt("number_only").in_chat(tokenizer)
+    assert prompt.render("What is 3 + 4?") == "<|user|>What is 3 + 4? Answer with a number only.<|end|><|assistant|>"
+    assert (prompt.reward, prompt.stop_strings) == ("plain", ())
 
 
 def test_a_start_token_of_the_template_is_left_to_the_tokenizer():

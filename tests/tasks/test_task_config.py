@@ -71,7 +71,8 @@ def test_a_verifier_that_reads_tags_is_refused_behind_a_prompt_that_asks_for_non
 
 
 def test_the_embedded_model_is_not_put_into_a_chat():
-    assert "model.name=tiny-math has none" in messages(prompt__name="chat")["prompt.name"]
+    for name in ("chat", "number_only"):
+        assert "model.name=tiny-math has none" in messages(prompt__name=name)["prompt.name"]
     assert parse_config({"prompt.name": "chat", "model.name": "some/model"}).prompt.name == "chat"
 
 

@@ -11,7 +11,11 @@ _CHECKPOINT = re.compile(r"run:(?P<run>.+)@(?P<step>\d+)")
 class ModelConfig(Section):
     """The language model that is trained."""
 
-    name: str = about("tiny-math", "`tiny-math` (embedded), a hub name, or a local folder.", min_length=1)
+    name: str = about(
+        "tiny-math",
+        "`tiny-math` (embedded), `smollm2-135m` (made here once), a hub name, or a local folder.",
+        min_length=1,
+    )
     init_from: str | None = about(
         None,
         "Weights to begin with: a checkpoint, as `run:<id>@<step>`, or a folder; empty takes those of model.name.",

@@ -7,8 +7,10 @@ from pydantic import model_validator
 from engine.config.sections.section import Section, about
 
 TaskName = Literal["arithmetic", "gsm8k", "math", "finqa", "reasoning_gym", "jsonl"]
-PromptName = Literal["r1_zero", "question_only", "minimal", "reasoning", "chat", "hash_line", "answer_line", "custom"]
-Operator = Literal["+", "-"]
+PromptName = Literal[
+    "r1_zero", "question_only", "minimal", "reasoning", "chat", "number_only", "hash_line", "answer_line", "custom"
+]
+Operator = Literal["+", "-", "*"]
 
 # `reasoning_gym:chain_sum` and `jsonl:data/mine.jsonl` say name and field at once.
 _FIELD_AFTER_COLON = {"reasoning_gym": "generator", "jsonl": "path"}
@@ -67,7 +69,9 @@ class TaskConfig(Section):
     operands_min: int = about(2, "Fewest numbers in one problem.", unit="numbers", ge=2, le=8)
     operands_max: int = about(4, "Most numbers in one problem.", unit="numbers", ge=2, le=8)
     largest_operand: int = about(20, "Largest number in a problem.", ge=2, le=999)
-    operators: tuple[Operator, ...] = about(("+", "-"), "Operators that may stand between numbers.", min_length=1)
+    operators: tuple[Operator, ...] = about(
+        ("+", "-"), "Operators that may stand between numbers; * before + and -.", min_length=1
+    )
 
     @model_validator(mode="before")
     @classmethod
@@ -90,8 +94,8 @@ class PromptConfig(Section):
     name: PromptName = about(
         "r1_zero",
         "`r1_zero` and `reasoning` ask for tags, `minimal` and `chat` for a boxed answer, `hash_line` for `####` "
-        "before it, `answer_line` for `Answer:`, `question_only` for nothing (its reward reads a box); `custom` is "
-        "`prompt.text`.",
+        "before it, `answer_line` for `Answer:`, `number_only` for a number and nothing else, `question_only` for "
+        "nothing (its reward reads a box); `custom` is `prompt.text`.",
     )
     text: str | None = about(None, "Prompt of your own, with one `{question}` in it, for `custom`.", min_length=1)
     reward: str | None = about(
