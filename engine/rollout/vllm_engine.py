@@ -71,7 +71,8 @@ class VllmEngine:
         self.weight_version = 0
         """How often weights have been pushed."""
         vllm = _vllm(self._on_gpu)
-        memory: dict[str, Any] = {"kv_cache_memory_bytes": kv_cache_bytes}
+        # A prompt computed in parts rewinds its request's generator, which a generator of the CPU refuses.
+        memory: dict[str, Any] = {"kv_cache_memory_bytes": kv_cache_bytes, "enable_chunked_prefill": False}
         if self._on_gpu:
             memory = {"gpu_memory_utilization": gpu_memory_utilization, "enable_sleep_mode": True}
         try:
