@@ -1,8 +1,10 @@
 """The one list of metrics: the name it is stored under, its title, unit and definition.
 
-Names are TRL's where TRL has one. `docs/metrics.md` is written from this list, and a test keeps them equal.
+Names are TRL's where TRL has one. In a name `<split>` stands for validation or test, `<k>` for a number of answers.
+`docs/metrics.md` is written from this list, and a test keeps them equal.
 """
 
+import re
 from dataclasses import dataclass
 
 
@@ -25,14 +27,59 @@ METRICS: dict[str, Metric] = _table(
     ("reward_std", "Reward std", "", "Mean over groups of the standard deviation of the rewards in a group."),
     ("reward_std/batch", "Reward std, batch", "", "Standard deviation of all graded rewards of the rollout batch."),
     ("rewards/answer/mean", "Answer reward", "share", "Share of training completions whose answer is right."),
+    (
+        "rewards/answer/std",
+        "Answer reward std",
+        "",
+        "Population std of `answer` over graded completions.",
+    ),
     ("rewards/format/mean", "Format reward", "share", "Share of training completions in the format asked for."),
+    (
+        "rewards/format/std",
+        "Format reward std",
+        "",
+        "Population std of `format` over graded completions.",
+    ),
+    (
+        "rewards/placebo/mean",
+        "Placebo",
+        "share",
+        "Share of graded training completions that the placebo paid, in place of the prompt's reward.",
+    ),
+    ("rewards/placebo/std", "Placebo std", "", "Population std of what the placebo paid, 0 or 1 each."),
+    (
+        "rewards/length/mean",
+        "Cost of length",
+        "",
+        "Mean of what `reward.length` took off the rewards; 0 or less.",
+    ),
+    ("rewards/length/std", "Cost of length std", "", "Population std of what `reward.length` took off."),
+    (
+        "rewards/repetition/mean",
+        "Cost of repetition",
+        "",
+        "Mean of what `reward.repetition` took off the rewards for repeated n-grams; 0 or less.",
+    ),
+    (
+        "rewards/repetition/std",
+        "Cost of repetition std",
+        "",
+        "Population std of what `reward.repetition` took off.",
+    ),
     (
         "rewards/overlong/mean",
         "Overlong penalty",
         "",
         "Mean of what the soft overlong penalty took off the rewards; 0 or less.",
     ),
+    ("rewards/overlong/std", "Overlong penalty std", "", "Population std of what the penalty took off."),
     ("rewards/not_graded", "Not graded", "share", "Share of training completions that the reward could not judge."),
+    (
+        "rewards/unreadable",
+        "Unreadable",
+        "share",
+        "Share of training completions without an answer that can be read; they earn nothing, as wrong ones do.",
+    ),
     ("frac_reward_zero_std", "Flat groups", "share", "Share of groups whose rewards are all equal."),
     (
         "groups/mixed",
@@ -40,8 +87,13 @@ METRICS: dict[str, Metric] = _table(
         "share",
         "Share of groups whose rewards differ; only these teach under a baseline.",
     ),
-    ("groups/all_correct", "All right", "share", "Share of groups in which every completion is correct."),
-    ("groups/all_wrong", "All wrong", "share", "Share of groups in which no completion is correct."),
+    (
+        "groups/all_correct",
+        "All right",
+        "share",
+        "Share of groups with equal rewards, every completion correct.",
+    ),
+    ("groups/all_wrong", "All wrong", "share", "Share of groups with equal rewards, no completion correct."),
     ("groups/tied", "Tied", "share", "Share of groups with equal rewards for another reason."),
     (
         "entropy",
@@ -188,20 +240,67 @@ METRICS: dict[str, Metric] = _table(
         "bytes",
         "Peak memory while the previous step is handed to the store, counted as for the rollout.",
     ),
-    ("eval/validation/accuracy", "Accuracy", "share", "Share of held-out problems answered right, sampled once each."),
-    ("eval/validation/format", "Format", "share", "Share of sampled held-out answers in the format asked for."),
-    ("eval/validation/mean_length", "Length", "tokens", "Mean length of sampled held-out completions."),
     (
-        "eval/validation/greedy_accuracy",
+        "eval/<split>/accuracy",
+        "Accuracy",
+        "share",
+        "Share of the sampled answers to held-out problems that are right: pass@1.",
+    ),
+    ("eval/<split>/format", "Format", "share", "Share of sampled held-out answers in the format asked for."),
+    ("eval/<split>/mean_length", "Length", "tokens", "Mean length of sampled held-out completions."),
+    (
+        "eval/<split>/not_graded",
+        "Not graded",
+        "share",
+        "Share of sampled held-out answers that the reward could not judge; they count as not right.",
+    ),
+    (
+        "eval/<split>/pass@<k>",
+        "Pass@<k>",
+        "share",
+        "Chance that at least one of <k> sampled answers to a held-out problem is right, mean over the problems.",
+    ),
+    (
+        "eval/<split>/majority@<k>",
+        "Majority@<k>",
+        "share",
+        "Share of held-out problems whose most frequent answer among <k> sampled ones is right.",
+    ),
+    (
+        "eval/<split>/greedy_accuracy",
         "Greedy accuracy",
         "share",
         "Share of held-out problems right under greedy decoding.",
     ),
     (
-        "eval/validation/greedy_format",
+        "eval/<split>/greedy_format",
         "Greedy format",
         "share",
         "Share of greedy held-out answers in the format asked for.",
     ),
-    ("eval/validation/greedy_mean_length", "Greedy length", "tokens", "Mean length of greedy held-out completions."),
+    ("eval/<split>/greedy_mean_length", "Greedy length", "tokens", "Mean length of greedy held-out completions."),
+    (
+        "eval/<split>/greedy_not_graded",
+        "Greedy not graded",
+        "share",
+        "Share of greedy held-out answers that the reward could not judge; they count as not right.",
+    ),
 )
+
+_SPLIT = re.compile(r"^eval/(validation|test)/")
+_AT_K = re.compile(r"@(\d+)$")
+
+
+def family_of(name: str) -> str:
+    """Return the name under which the list has a metric: `eval/<split>/pass@<k>` for `eval/test/pass@8`."""
+    return _AT_K.sub("@<k>", _SPLIT.sub("eval/<split>/", name))
+
+
+def metric_of(name: str) -> Metric:
+    """Return the definition of a metric; one that is not in the list stands for itself, without a unit."""
+    family = METRICS.get(family_of(name))
+    if family is None:
+        return Metric(name, name, "", "This metric has no definition in this version.")
+    found = _AT_K.search(name)
+    k = found[1] if found else ""
+    return Metric(name, family.title.replace("<k>", k), family.unit, family.sentence.replace("<k>", k))

@@ -44,6 +44,8 @@ def metrics_page() -> str:
         "What a run logs, under the name it is stored as; names are TRL's where TRL has one. A share is 0 to 1.",
         "Training metrics of step k belong to the batch of that step; an evaluation at step k is of the policy after",
         "k steps, step 0 being the start policy. Evaluation and checkpoint times are those since the previous step.",
+        "`<split>` is `validation` or `test`; `<k>` is a number of answers, 2, 4, 8, … and `evaluation.samples`:",
+        "[evaluation.md](evaluation.md) has the formulas.",
         "This page is made from `engine/metrics.py` by `python -m engine.reference`.",
         "",
         "| name | title | unit | definition |",

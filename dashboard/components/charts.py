@@ -11,11 +11,12 @@ import streamlit as st
 from dashboard.components.follow import Followed
 from dashboard.components.plot import plot
 from dashboard.figures.lengths import CLIPPED, GREATEST, LEAST, MEAN, length_figure
-from dashboard.figures.lines import metric_figure, metric_of
-from dashboard.figures.reward import GREEDY, SAMPLED, reward_figure
+from dashboard.figures.lines import metric_figure
+from dashboard.figures.reward import GREEDY, SAMPLED, TEST_GREEDY, TEST_SAMPLED, reward_figure
 from dashboard.figures.shares import groups_figure, phases_figure
 from dashboard.figures.style import GROUP_COLOURS, PHASE_COLOURS
 from engine.config import RunConfig
+from engine.metrics import metric_of
 
 CLIP = ("clip_ratio/region_mean", "clip_ratio/low_mean", "clip_ratio/high_mean")
 
@@ -113,8 +114,13 @@ MEMORY_COLOURS = {name.replace("time/", "memory/"): colour for name, colour in P
 MEMORY = ("memory/rss", *MEMORY_COLOURS)
 
 CHARTS = (
-    Chart("reward", "Reward and held-out accuracy", ("reward", SAMPLED, GREEDY), reward_figure),
+    Chart(
+        "reward", "Reward and held-out accuracy", ("reward", SAMPLED, GREEDY, TEST_SAMPLED, TEST_GREEDY), reward_figure
+    ),
     _where_logged("reward_drawn", "Reward, trained on and all drawn", "reward", "dynamic_sampling/reward"),
+    _where_logged("placebo", "What the placebo paid", "rewards/placebo/mean"),
+    _where_logged("length_cost", "Cost of length", "rewards/length/mean"),
+    _where_logged("repetition_cost", "Cost of repetition", "rewards/repetition/mean"),
     _where_logged("overlong", "Overlong penalty", "rewards/overlong/mean"),
     Chart(
         "groups",

@@ -14,11 +14,12 @@ from dashboard.components.plot import plot
 from dashboard.components.run_table import accuracy_help
 from dashboard.components.status import status_text
 from dashboard.components.swatch import swatch
-from dashboard.figures.lines import heading, metric_of
+from dashboard.figures.lines import heading
 from dashboard.figures.overlay import RunLine, overlay_figure, run_of
 from dashboard.frames.axes import NEEDED, TITLES, with_x
 from dashboard.frames.comparison import FINAL, config_differences, final_table, labels
 from dashboard.frames.smoothing import smoothed
+from engine.metrics import metric_of
 from engine.store.database import Database
 from engine.store.records import Run
 

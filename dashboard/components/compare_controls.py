@@ -11,7 +11,7 @@ from dashboard.components.status import in_reading_order
 from dashboard.figures.lines import heading
 from dashboard.frames.axes import TITLES, Axis
 from dashboard.frames.smoothing import Smoothing
-from engine.metrics import METRICS
+from engine.metrics import METRICS, family_of
 from engine.store.records import Run
 
 FIRST_METRICS = ("eval/validation/accuracy", "reward", "entropy", "completions/mean_length")
@@ -56,7 +56,8 @@ def pick_runs(runs: Sequence[Run]) -> list[Run]:
 
 def pick_view(logged: Sequence[str]) -> View:
     """Draw the choice of metrics, axis and smoothing, and return it."""
-    names = list(dict.fromkeys([*(name for name in METRICS if name in logged), *logged]))
+    order = {name: place for place, name in enumerate(METRICS)}
+    names = sorted(dict.fromkeys(logged), key=lambda name: order.get(family_of(name), len(order)))
     key = "compare_metrics"
     kept = st.session_state.get(key, FIRST_METRICS)
     st.session_state[key] = [name for name in kept if name in names]

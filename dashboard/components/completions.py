@@ -1,6 +1,6 @@
 """One group: its question, and every completion with what it earned and why."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import pandas as pd
@@ -50,10 +50,11 @@ def draw_group(
     if not completions:
         st.info("The completions of this group are not stored.")
         return
+    table = completion_table(completions)
     st.dataframe(
-        completion_table(completions),
+        table,
         hide_index=True,
-        column_config=_columns(),
+        column_config=completion_columns(table.columns),
         key="completion_table",
         placeholder="–",
     )
@@ -164,7 +165,7 @@ _HEADLINE_HELP = (
 
 
 def _headline(each: CompletionRow) -> str:
-    parts = ", ".join(f"{escape_markdown(part)} {value:g}" for part, value in each.reward_parts.items())
+    parts = ", ".join(f"{escape_markdown(part)} {number(value)}" for part, value in each.reward_parts.items())
     advantage = "no advantage" if each.advantage is None else f"advantage {each.advantage:+.3f}"
     answer = "no answer read" if each.answer is None else f"answer {escape_markdown(preview(each.answer, 60))}"
     reward = "no reward" if each.reward is None else f"reward {number(each.reward)}"
@@ -182,16 +183,29 @@ def _headline(each: CompletionRow) -> str:
     return " · ".join(facts)
 
 
-def _columns() -> dict[str, Any]:
+def completion_columns(names: Iterable[str]) -> dict[str, Any]:
+    """Return how the columns of the completion table are shown; a part that only its reward knows has its own name."""
     column = st.column_config
     number_of = column.NumberColumn
+    parts = [name.removeprefix("part:") for name in names if name.startswith("part:")]
     return {
+        **{f"part:{part}": number_of(part, format="%.3f", help="Reward part of that name") for part in parts},
         "index": number_of("#", width=40, help="Its place in the group"),
         "verdict": column.TextColumn("Verdict", width=100, help="What the reward function found"),
         "advantage": number_of("Advantage", width=90, format="%+.3f", help="Pushes the completion up (+) or down (−)"),
         "reward": number_of("Reward", width=75, format="%.3f", help="Empty where it was not graded"),
         "part:format": number_of("Format", width=70, format="%.2f", help="Reward part: the form asked for"),
         "part:answer": number_of("Answer right", width=95, format="%.2f", help="Reward part: the right answer"),
+        "part:placebo": number_of(
+            "Placebo", width=75, format="%.2f", help="Reward part: what the placebo paid in the reward's place"
+        ),
+        "part:length": number_of("Length cost", width=90, format="%.3f", help="Reward part: taken off for its tokens"),
+        "part:repetition": number_of(
+            "Repetition cost", width=115, format="%.3f", help="Reward part: taken off for repeated n-grams of tokens"
+        ),
+        "part:overlong": number_of(
+            "Overlong", width=80, format="%.3f", help="Reward part: taken off close to the length limit"
+        ),
         "answer": column.TextColumn("Answer read", width=95, help="What was extracted from the text"),
         "length": number_of("Tokens", width=70, help="Length, the end token counted"),
         "entropy": number_of("Entropy", width=80, format="%.3f", help="Mean entropy of the policy, nats/token"),

@@ -9,7 +9,19 @@ from functools import cached_property
 from typing import Any
 
 from dashboard.components.entry import Entry, entry_of, number_text, read_entry
-from engine.config import Field, RunConfig, diff, fields, fork_problems, leaves, nest, parse_config
+from engine.config import (
+    Field,
+    RunConfig,
+    diff,
+    evaluation_config,
+    evaluation_problems,
+    fields,
+    fork_problems,
+    leaves,
+    nest,
+    parse_assignment,
+    parse_config,
+)
 from engine.errors import ConfigError, FieldProblem
 from engine.presets import load_preset
 
@@ -20,6 +32,8 @@ MOST_SEEDS = 20
 class Draft:
     """The form's contents. `base` is what the form was filled from; `parent` the (run id, step) of a fork.
 
+    `evaluates` is the (run id, step) of the checkpoint that a run without steps evaluates; either has a `parent_name`.
+
     `token` belongs to one launch: the store queues what carries it once, however often it is sent.
     """
 
@@ -29,9 +43,20 @@ class Draft:
     preset: str | None = None
     sentence: str = ""
     parent: tuple[str, int] | None = None
+    evaluates: tuple[str, int] | None = None
     parent_name: str = ""
     seeds: str = "1"
     token: str = field(default_factory=lambda: uuid.uuid4().hex)
+
+    @property
+    def source(self) -> str:
+        """The name of what the form was filled from."""
+        return self.parent_name if self.parent or self.evaluates else str(self.preset)
+
+    @property
+    def trains(self) -> bool:
+        """Whether what the form was filled from has steps."""
+        return self.base.total_steps > 0
 
     @cached_property
     def checked(self) -> "Checked":
@@ -71,6 +96,14 @@ def draft_from_run(config: RunConfig, run_id: str, step: int, name: str, preset:
     )
 
 
+def draft_to_evaluate(config: RunConfig, run_id: str, step: int, name: str) -> Draft:
+    """Open the form with a run that evaluates the checkpoint which the run with `config` has at `step`."""
+    base = evaluation_config(config, run_id, step)
+    return Draft(
+        base=base, entries=_entries(base), name=f"{name}@{step}-eval", evaluates=(run_id, step), parent_name=name
+    )
+
+
 def with_entry(draft: Draft, path: str, entry: Entry) -> Draft:
     """Return the draft with one field changed."""
     return replace(draft, entries={**draft.entries, path: entry})
@@ -94,7 +127,8 @@ def command(draft: Draft) -> str:
     """
     if draft.checked.config is None:
         return ""
-    if draft.checked.n_seeds > 1 and draft.parent is None and draft.checked.config.seed == 0:
+    counts_up = draft.parent is None and draft.evaluates is None and draft.checked.config.seed == 0
+    if draft.checked.n_seeds > 1 and counts_up:
         changes = {path: value for path, (_, value) in differences(draft).items() if path != "seed"}
         return _command(draft, changes, draft.name.strip(), ["--seeds", str(draft.checked.n_seeds)])
     return "\n".join(
@@ -116,6 +150,9 @@ def seeded(draft: Draft) -> list[tuple[str, RunConfig]]:
 def _command(draft: Draft, changes: dict[str, Any], name: str, more: list[str] | None = None) -> str:
     if draft.parent:
         verb, usual_name = ["fork", f"{draft.parent[0]}@{draft.parent[1]}"], f"{draft.parent_name}@{draft.parent[1]}"
+    elif draft.evaluates:
+        run_id, step = draft.evaluates
+        verb, usual_name = ["evaluate", f"{run_id}@{step}"], f"{draft.parent_name}@{step}-eval"
     else:
         verb, usual_name = ["launch", str(draft.preset)], str(draft.preset)
     options = [["--set", f"{path}={_assignable(value)}"] for path, value in changes.items()]
@@ -160,6 +197,8 @@ def _name_problems(draft: Draft) -> tuple[FieldProblem, ...]:
 def _fork_problems(draft: Draft, read: dict[str, Any]) -> Iterator[FieldProblem]:
     if draft.parent is not None:
         yield from fork_problems(dict(leaves(draft.base)), read, step=draft.parent[1])
+    if draft.evaluates is not None:
+        yield from evaluation_problems(read["sft.steps"], read["grpo.steps"])
 
 
 def _with_seed(config: RunConfig, seed: int) -> RunConfig:
@@ -170,7 +209,9 @@ def _assignable(value: Any) -> str:
     """A value as `--set` reads it back."""
     if isinstance(value, int | float) and not isinstance(value, bool):
         return number_text(value)
-    return value if isinstance(value, str) else json.dumps(value)
+    if isinstance(value, str) and parse_assignment(f"x={value}")[1] == value:
+        return value
+    return json.dumps(value, ensure_ascii=False)
 
 
 _ORDER: dict[str, int] = {each.path: number for number, each in enumerate(fields())}

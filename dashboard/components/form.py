@@ -4,16 +4,17 @@ Entries live in the draft, which outlasts the widgets: Streamlit forgets a widge
 """
 
 from collections.abc import Iterable
-from typing import Any
 
 import streamlit as st
 
 from dashboard.components.draft import Draft, draft_from_preset, field_at, with_entry
+from dashboard.components.field_input import KEY, field_input
+from dashboard.components.field_notes import field_notes
 from dashboard.components.markdown import escape_markdown
 from engine.config import Field, RunConfig, fields
+from engine.config.task_fields import reads
 
 DRAFT = "new_run_draft"
-_KEY = "new_run:"
 
 COMMON = (
     "optimizer.learning_rate",
@@ -29,7 +30,27 @@ COMMON = (
     "prompt.name",
     "seed",
 )
+# In their place where the form was filled from a run without steps.
+COMMON_OF_EVALUATION = (
+    "evaluation.samples",
+    "evaluation.size",
+    "evaluation.split",
+    "evaluation.temperature",
+    "evaluation.greedy",
+    "task.name",
+    "prompt.name",
+    "rollout.max_tokens",
+    "seed",
+)
+# Common as well, on a line of its own.
+REWARD = "reward.placebo"
+# Text of several lines, which takes the whole width.
+WIDE = ("prompt.text",)
 LABELS = {
+    "evaluation.samples": "Answers per problem",
+    "evaluation.size": "Problems",
+    "evaluation.split": "Split",
+    "evaluation.greedy": "Greedy as well",
     "prompt.name": "Prompt",
     "model.name": "Model",
     "model.init_from": "Begin with",
@@ -46,6 +67,10 @@ LABELS = {
     "rollout.min_p": "Min-p",
     "rollout.dynamic_sampling_max_draws": "Most draws",
     "truncation.completions": "Cut completions",
+    "prompt.text": "Text of the custom prompt",
+    "prompt.reward": "Answer read by",
+    "reward.placebo": "Reward",
+    "reward.placebo_rate": "Rate of the random placebo",
     "kl.target": "Target KL",
     "kl.gain": "Controller gain",
     "kl.ema_decay": "EMA decay",
@@ -60,7 +85,7 @@ FOLDS = {
     "lora": "low-rank adapters beside the weights (needs peft)",
     "task": "where the problems come from",
     "prompt": "how a question is put to the model, and what reads the answer",
-    "reward": "what a completion earns: parts, weights, placebos",
+    "reward": "what a completion earns: parts and their weights",
     "sft": "on demonstrations, before GRPO or in its place",
     "kl": "the pull towards a reference policy",
     "evaluation": "accuracy on held-out problems",
@@ -78,7 +103,7 @@ def current_draft() -> Draft:
 def put_draft(draft: Draft) -> None:
     """Fill the form from `draft`. Call it before the form is drawn, or from a callback."""
     st.session_state[DRAFT] = draft
-    for key in [key for key in st.session_state if str(key).startswith(_KEY)]:
+    for key in [key for key in st.session_state if str(key).startswith(KEY)]:
         del st.session_state[key]
 
 
@@ -89,14 +114,22 @@ def keep_draft(draft: Draft) -> None:
 
 def common_fields(draft: Draft) -> None:
     """Draw the fields that most runs change."""
-    _grid([field_at(path) for path in COMMON], draft, "common")
+    paths = common_paths(draft)
+    _grid([field_at(path) for path in paths if path != REWARD], draft, "common")
+    if REWARD in paths:
+        _cell(field_at(REWARD), draft)
+
+
+def common_paths(draft: Draft) -> tuple[str, ...]:
+    """Return the fields that stand above the folds."""
+    return (*COMMON, REWARD) if draft.trains else COMMON_OF_EVALUATION
 
 
 def other_sections(draft: Draft) -> None:
     """Draw the remaining fields, one fold per section; a fold that hides a problem is marked."""
     sections: dict[str, list[Field]] = {}
     for field in fields():
-        if field.path not in COMMON:
+        if field.path not in common_paths(draft):
             sections.setdefault(field.section, []).append(field)
     st.caption("More settings")
     with st.container(gap="xxsmall"):
@@ -108,7 +141,10 @@ def other_sections(draft: Draft) -> None:
                 icon=":material/error:" if faulty else None,
                 type="compact",
             ):
-                _grid(members, draft, section)
+                of_use = [member for member in members if _is_of_use(member, draft)]
+                _grid(of_use, draft, section)
+                if section == "task":
+                    _of_other_tasks([member for member in members if member not in of_use], draft)
 
 
 def problem_lines(messages: Iterable[str]) -> None:
@@ -128,32 +164,41 @@ def help_of(field: Field) -> str:
     return f"{field.sentence}{ranges} `{field.path}`"
 
 
+def _of_other_tasks(members: list[Field], draft: Draft) -> None:
+    with st.expander("Of other tasks", key="fold_other_tasks", type="compact"):
+        st.caption(f"Without effect on {escape_markdown(str(draft.entries['task.name']))}.")
+        _grid(members, draft, "other_tasks")
+
+
+def _is_of_use(field: Field, draft: Draft) -> bool:
+    """Whether the task or the prompt in the form reads a field, or there is something wrong with it."""
+    if draft.checked.at(field.path):
+        return True
+    if field.section == "task":
+        return reads(str(draft.entries["task.name"]), field.key)
+    if field.path in ("prompt.text", "prompt.stop_string"):
+        return draft.entries["prompt.name"] == "custom" or bool(draft.entries[field.path])
+    return True
+
+
 def _grid(members: list[Field], draft: Draft, name: str) -> None:
-    grid = st.grid(min_column_width=185, key=f"grid_{name}")
     for field in members:
+        if field.path in WIDE:
+            _cell(field, draft)
+    grid = st.grid(min_column_width=185, key=f"grid_{name}")
+    for field in [member for member in members if member.path not in WIDE]:
         with grid.cell():
-            _input(field, draft)
-            problem_lines(draft.checked.at(field.path))
+            _cell(field, draft)
 
 
-def _input(field: Field, draft: Draft) -> None:
-    key = _KEY + field.path
-    if key not in st.session_state:
-        st.session_state[key] = draft.entries[field.path]
-    common: dict[str, Any] = {"key": key, "help": help_of(field), "on_change": _keep, "args": (field.path,)}
-    if field.kind == "bool":
-        st.selectbox(label_of(field), (True, False), format_func=lambda on: "on" if on else "off", **common)
-    elif field.kind == "choice":
-        st.selectbox(label_of(field), field.choices, **common)
-    elif field.kind == "choices":
-        st.multiselect(label_of(field), field.choices, **common)
-    else:
-        placeholder = "empty" if field.optional else None
-        st.text_input(label_of(field), placeholder=placeholder, live="400ms", autocomplete="off", **common)
+def _cell(field: Field, draft: Draft) -> None:
+    field_input(field, draft, label=label_of(field), hint=help_of(field), keep=_keep)
+    problem_lines(draft.checked.at(field.path))
+    field_notes(field, draft)
 
 
-def _keep(path: str) -> None:
-    keep_draft(with_entry(current_draft(), path, st.session_state[_KEY + path]))
+def _keep(path: str, key: str) -> None:
+    keep_draft(with_entry(current_draft(), path, st.session_state[key]))
 
 
 def _title(section: str) -> str:

@@ -125,8 +125,8 @@ def _filter_bar(of_step: Sequence[GroupRow]) -> tuple[Filter, str]:
             format_func=lambda each: f"{each} · {counts[each]}",
             key="group_filter",
             persist_state="session",
-            help="Mixed groups hold right and wrong answers; flat ones have equal rewards and so teach nothing "
-            "under a baseline.",
+            help="In mixed groups the rewards differ, under costs or placebos also where no answer is right; flat "
+            "ones have equal rewards and so teach nothing under a baseline.",
         )
         sort = st.selectbox("Order", list(SORTS), key="group_sort", persist_state="session", width=220)
     return kinds, sort
@@ -149,7 +149,8 @@ def _columns(*, any_left_out: bool) -> dict[str, Any]:
         "kind": column.TextColumn(
             "Kind",
             width=150 if any_left_out else 90,
-            help="mixed; or flat: all right, all wrong, tied" + (f". {LEFT_OUT_HELP}" if any_left_out else ""),
+            help="mixed: rewards differ; or flat, rewards equal: all right, all wrong, tied"
+            + (f". {LEFT_OUT_HELP}" if any_left_out else ""),
         ),
         "right": column.TextColumn("Right", width=70, help="Completions judged correct, of all in the group"),
         "share": column.ProgressColumn("Share right", width=110, min_value=0, max_value=1, format="percent"),

@@ -25,7 +25,8 @@ def launch_panel(db: Database, draft: Draft) -> None:
     first_step = draft.parent[1] if draft.parent else 0
     with st.container(border=True, gap="small"):
         # The token is in the key: a second click on the same button finds it gone, and the store knows the token.
-        label = f"Launch {n_seeds} runs" if n_seeds > 1 else "Launch"
+        verb = "Launch" if config is None or config.total_steps else "Evaluate"
+        label = f"{verb} {n_seeds} {'runs' if verb == 'Launch' else 'times'}" if n_seeds > 1 else verb
         reason = f"{len(draft.checked.problems)} to correct first"
         pressed = st.button(
             label,
@@ -80,7 +81,7 @@ def _problems(draft: Draft) -> None:
 
 def _changes(draft: Draft) -> None:
     changed = differences(draft)
-    there = draft.parent_name if draft.parent else str(draft.preset)
+    there = draft.source
     if not changed:
         st.caption(f"Nothing differs from {escape_markdown(there)}.")
         return

@@ -1,7 +1,7 @@
 """The pages, and the addresses by which they refer to one another.
 
 Every page can be reached by a link: `run?run=ID`, `groups?run=ID&step=K&group=G`, `compare?runs=A,B`,
-`new_run?fork=ID&step=K`.
+`new_run?fork=ID&step=K`, `new_run?evaluate=ID&step=K`.
 """
 
 from collections.abc import Iterable
@@ -68,9 +68,9 @@ def open_compare(run_ids: Iterable[str]) -> NoReturn:
     _ask_for(COMPARE, runs=",".join(run_ids))
 
 
-def open_new_run(fork: str | None = None, step: int | None = None) -> NoReturn:
-    """Go to the form, filled from a run to fork if one is given."""
-    _ask_for(NEW_RUN, fork=fork, step=step)
+def open_new_run(fork: str | None = None, step: int | None = None, *, evaluate: str | None = None) -> NoReturn:
+    """Go to the form, filled from a run to fork or to evaluate if one is given."""
+    _ask_for(NEW_RUN, fork=fork, evaluate=evaluate, step=step)
 
 
 def follow() -> None:

@@ -1,10 +1,11 @@
 """Where a new run starts from: a preset, or a run to fork; with its name and the number of seeds."""
 
 from dataclasses import replace
+from typing import Literal
 
 import streamlit as st
 
-from dashboard.components.draft import MOST_SEEDS, Draft, draft_from_preset, draft_from_run
+from dashboard.components.draft import MOST_SEEDS, Draft, draft_from_preset, draft_from_run, draft_to_evaluate
 from dashboard.components.form import current_draft, keep_draft, problem_lines, put_draft
 from dashboard.components.markdown import escape_markdown
 from dashboard.components.navigation import asked_number
@@ -15,17 +16,22 @@ from engine.store.reads import checkpoints, get_run
 
 _KEY = "new_run:"
 _SEEN = "new_run_address"
+_NOTHING = (None, None, None, None)
+_BUTTONS = {"Fork": "Fork", "Evaluate": "Evaluate in its tab Checkpoints"}
 
 
 def follow_address(db: Database) -> None:
-    """Fill the form as the address says (`?fork=RUN&step=K`, `?preset=NAME`), once per address."""
-    asked = st.query_params.get("fork"), asked_number("step"), st.query_params.get("preset")
-    if asked == st.session_state.get(_SEEN, (None, None, None)):
+    """Fill the form as the address says (`?fork=RUN&step=K`, `?evaluate=RUN&step=K`, `?preset=NAME`), once each."""
+    given = st.query_params
+    asked = given.get("fork"), asked_number("step"), given.get("preset"), given.get("evaluate")
+    if asked == st.session_state.get(_SEEN, _NOTHING):
         return
     st.session_state[_SEEN] = asked
-    fork, step, preset = asked
+    fork, step, preset, evaluated = asked
     if fork is not None:
-        _fork(db, fork, step)
+        _from_checkpoint(db, fork, step, "Fork")
+    elif evaluated is not None:
+        _from_checkpoint(db, evaluated, step, "Evaluate")
     elif preset in preset_names():
         put_draft(draft_from_preset(preset))
 
@@ -33,7 +39,7 @@ def follow_address(db: Database) -> None:
 def origin() -> None:
     """Draw what the form was filled from, the name and the number of seeds."""
     draft = current_draft()
-    if draft.parent:
+    if draft.parent or draft.evaluates:
         _parent_line(draft)
     else:
         _preset_input(draft)
@@ -47,18 +53,23 @@ def origin() -> None:
         problem_lines(draft.checked.at("seeds"))
 
 
-def _fork(db: Database, run_id: str, step: int | None) -> None:
+def _from_checkpoint(db: Database, run_id: str, step: int | None, purpose: Literal["Fork", "Evaluate"]) -> None:
     run = get_run(db, run_id)
     steps = {checkpoint.step for checkpoint in checkpoints(db, run_id)} if run else set()
     if run is None:
-        st.warning(f"No run has the id {escape_markdown(run_id)}; choose one on the page Runs and press Fork.")
+        st.warning(
+            f"No run has the id {escape_markdown(run_id)}; choose one on the page Runs and press {_BUTTONS[purpose]}."
+        )
     elif not steps:
         st.warning(f"{escape_markdown(run.name)} has no checkpoint to go on from; wait for its first one.")
     else:
         if step not in steps:
             step = max(steps)
         try:
-            put_draft(draft_from_run(run.run_config(), run.run_id, step, run.name, run.preset))
+            if purpose == "Fork":
+                put_draft(draft_from_run(run.run_config(), run.run_id, step, run.name, run.preset))
+            else:
+                put_draft(draft_to_evaluate(run.run_config(), run.run_id, step, run.name))
         except ConfigError as error:
             st.warning(
                 f"The config of {escape_markdown(run.name)} is of another version: {escape_markdown(str(error))}"
@@ -66,16 +77,20 @@ def _fork(db: Database, run_id: str, step: int | None) -> None:
 
 
 def _parent_line(draft: Draft) -> None:
-    assert draft.parent
-    run_id, step = draft.parent
-    st.info(f"Fork of **{escape_markdown(draft.parent_name)}** ({run_id}): goes on from its checkpoint at step {step}.")
+    source = draft.parent or draft.evaluates
+    assert source
+    (run_id, step), name = source, f"**{escape_markdown(draft.parent_name)}**"
+    if draft.parent:
+        st.info(f"Fork of {name} ({run_id}): goes on from its checkpoint at step {step}.")
+    else:
+        st.info(f"Evaluates {name} ({run_id}) at its checkpoint of step {step}, and trains nothing.")
     st.button("Start from a preset instead", on_click=_leave_fork, type="tertiary")
 
 
 def _leave_fork() -> None:
     put_draft(draft_from_preset("quick-start"))
     st.query_params.clear()
-    st.session_state[_SEEN] = (None, None, None)
+    st.session_state[_SEEN] = _NOTHING
 
 
 def _preset_input(draft: Draft) -> None:

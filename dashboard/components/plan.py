@@ -4,20 +4,28 @@ from dashboard.components.duration import duration
 from dashboard.data.pace import Pace
 from engine.config import RunConfig
 
+_SPLITS = {"validation": "held-out", "test": "test"}
+
 
 def plan_lines(config: RunConfig, first_step: int = 0) -> list[str]:
     """Return the derived quantities, one Markdown sentence each; `first_step` is where a fork begins."""
     evaluation, evaluations = config.evaluation, 1 + len(_evaluated(config, first_step))
-    modes = "sampled and greedy" if evaluation.greedy else "sampled"
+    several = "" if evaluation.samples == 1 else f" {evaluation.samples:,} times each"
+    modes = f"sampled{several}{' and greedy' if evaluation.greedy else ''}"
     return [
         *_sft_lines(config, first_step),
         *_grpo_lines(config, first_step),
-        f"**{evaluations}** evaluations of {evaluation.size:,} held-out problems ({modes})",
+        f"**{evaluations}** {_plural('evaluation', evaluations)} of {evaluation.size:,} {_SPLITS[evaluation.split]} "
+        f"problems ({modes})",
     ]
 
 
 def expected_time(config: RunConfig, pace: Pace | None, n_seeds: int = 1, first_step: int = 0) -> str:
     """Return how long it will take, from runs like it; or that there is none."""
+    if config.total_steps == 0:
+        evaluation = config.evaluation
+        answers = evaluation.size * (evaluation.samples + evaluation.greedy)
+        return f"Evaluation only: **{answers:,}** answers of at most {config.rollout.max_tokens:,} tokens, no training"
     if pace is None:
         return "Expected time: no run like it yet (same model, SFT, rollout batch size and max tokens)"
     seconds = pace.seconds_per_step * (config.total_steps - first_step)

@@ -7,6 +7,7 @@ import streamlit as st
 
 from dashboard.components.markdown import escape_markdown
 from dashboard.components.navigation import open_compare, open_new_run, open_run
+from dashboard.components.run_tabs import no_checkpoint
 from engine.errors import StoreError
 from engine.store.database import Database
 from engine.store.queue import archive, request_stop, requeue
@@ -91,8 +92,7 @@ def _forkable(db: Database, chosen: Sequence[Run]) -> tuple[Choice, int]:
     run = one.runs[0]
     steps = [checkpoint.step for checkpoint in checkpoints(db, run.run_id)]
     if not steps:
-        every = run.config.get("checkpoints", {}).get("every")
-        return Choice((), f"This run has no checkpoint yet; it writes one every {every} steps"), 0
+        return Choice((), no_checkpoint(run)), 0
     return one, max(steps)
 
 

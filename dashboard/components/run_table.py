@@ -29,11 +29,11 @@ def run_frame(
             "name": run.name,
             "open": "Open",
             "status": status_text(run.status),
-            "progress": 100.0 * run.step / run.total_steps,
+            "progress": _progress(run),
             "reward": rewards.get(run.run_id, []),
             "best": _percent(run.best_accuracy),
             "last": _percent(run.last_accuracy),
-            "step": f"{run.step:,} / {run.total_steps:,}",
+            "step": f"{run.step:,} / {run.total_steps:,}" if run.total_steps else "evaluation",
             "left": _left(run, seconds_left.get(run.run_id)),
             "duration": duration(run.seconds) if run.attempts else "",
             "seed": run.seed,
@@ -78,11 +78,15 @@ def choose_runs(runs: Sequence[Run], frame: pd.DataFrame) -> list[Run]:
 
 
 def accuracy_help(runs: Sequence[Run]) -> str:
-    """Return what the accuracies were measured on, with the temperature and the number of problems."""
+    """Return what the accuracies were measured on: temperature, number of problems, answers to each, and split."""
     settings = [run.config.get("evaluation", {}) for run in runs]
     temperature = _span([each.get("temperature") for each in settings])
     size = _span([each.get("size") for each in settings])
-    return f"Held-out accuracy, sampled at T = {temperature}, n = {size} problems"
+    samples = _span([each.get("samples", 1) for each in settings])
+    answers = "" if samples == "1" else f" × {samples} answers"
+    splits = sorted({str(each.get("split", "validation")) for each in settings})
+    where = "" if splits == ["validation"] else f" of the {' or '.join(splits)} split"
+    return f"Held-out accuracy, sampled at T = {temperature}, n = {size} problems{answers}{where}"
 
 
 def _columns(runs: Sequence[Run]) -> dict[str, Any]:
@@ -104,6 +108,12 @@ def _columns(runs: Sequence[Run]) -> dict[str, Any]:
         "preset": column.TextColumn("Preset", width=122),
         "id": column.TextColumn("Id", width=86),
     }
+
+
+def _progress(run: Run) -> float:
+    if run.total_steps == 0:
+        return 100.0 if run.status == "succeeded" else 0.0
+    return 100.0 * run.step / run.total_steps
 
 
 def _left(run: Run, seconds: float | None) -> str:

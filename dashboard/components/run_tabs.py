@@ -125,8 +125,7 @@ def checkpoints_tab(db: Database, run: Run) -> None:
     """Draw the checkpoints; one can be forked from, the last is what Resume goes on from."""
     found = checkpoints(db, run.run_id)
     if not found:
-        every = run.config.get("checkpoints", {}).get("every", "?")
-        st.info(f"No checkpoint yet; this run writes one every {every} steps and one at its last step.")
+        st.info(no_checkpoint(run))
         return
     rows = [
         {
@@ -156,10 +155,22 @@ def checkpoints_tab(db: Database, run: Run) -> None:
     )
     picked = [found[row].step for row in event["selection"]["rows"] if row < len(found)]
     step = picked[0] if picked else found[-1].step
-    if st.button(f"Fork from step {step}", icon=":material/fork_right:", help="Tick another row for another step"):
-        open_new_run(fork=run.run_id, step=step)
+    with st.container(horizontal=True, gap="small"):
+        if st.button(f"Fork from step {step}", icon=":material/fork_right:", help="Tick another row for another step"):
+            open_new_run(fork=run.run_id, step=step)
+        purpose = "Fills the form for a run that trains nothing: choose samples, split, task and prompt there"
+        if st.button(f"Evaluate step {step}", icon=":material/fact_check:", help=purpose):
+            open_new_run(evaluate=run.run_id, step=step)
     if run.status in ("failed", "stopped", "lost"):
         st.caption(f"Resume (above) goes on from step {found[-1].step}, with step {found[-1].step + 1}.")
+
+
+def no_checkpoint(run: Run) -> str:
+    """Say why a run has no checkpoint."""
+    if run.total_steps == 0:
+        return "A run without steps changes no weights, so it writes no checkpoint."
+    every = run.config.get("checkpoints", {}).get("every", "?")
+    return f"No checkpoint yet; this run writes one every {every} steps and one at its last step."
 
 
 def events_tab(db: Database, run: Run) -> None:

@@ -28,7 +28,9 @@ class Pace:
 
 
 def seconds_left(db: Database, run: Run) -> float | None:
-    """Return the seconds a run still needs at the pace of its last steps; None before the first."""
+    """Return the seconds a run still needs at the pace of its last steps; None before the first, or without any."""
+    if run.total_steps == 0:
+        return None
     if run.step >= run.total_steps:
         return 0.0
     pace = _seconds_per_step(db, run, max(run.step - _RECENT, 0))

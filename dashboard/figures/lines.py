@@ -9,20 +9,18 @@ from numpy.typing import NDArray
 
 from dashboard.figures import style
 from dashboard.figures.points import Points, points
-from engine.metrics import METRICS, Metric
+from engine.metrics import metric_of
 
 MIB = 2.0**20
-
-
-def metric_of(name: str) -> Metric:
-    """Return the definition of a metric; one that is not in the list stands for itself, without a unit."""
-    return METRICS.get(name) or Metric(name, name, "", "This metric has no definition in this version.")
 
 
 def heading(name: str) -> str:
     """Return what a chart of this metric is called where others stand beside it."""
     title = metric_of(name).title
-    return f"Held-out {title[0].lower()}{title[1:]}" if name.startswith("eval/validation/") else title
+    for beginning, word in (("eval/validation/", "Held-out"), ("eval/test/", "Test")):
+        if name.startswith(beginning):
+            return f"{word} {title[0].lower()}{title[1:]}"
+    return title
 
 
 def line(

@@ -56,7 +56,7 @@ def memory_figure(plan: MemoryPlan, device_bytes: int) -> go.Figure:
                 hovertemplate=f"<b>{title}: {size(part.bytes)}</b><br>{_wrapped(part.sentence)}<extra></extra>",
             )
         )
-    for phase in PHASES:
+    for phase in (phase for phase in PHASES if plan.bytes_in(phase)):
         figure.add_annotation(
             text=f"{PHASE_NAMES[phase]}: {size(plan.bytes_in(phase))}",
             x=0,

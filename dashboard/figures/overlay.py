@@ -9,8 +9,9 @@ import plotly.graph_objects as go
 
 from dashboard.figures import style
 from dashboard.figures.colours import run_colour, run_dash
-from dashboard.figures.lines import MIB, lone, metric_of, share_range, steps_of
+from dashboard.figures.lines import MIB, lone, share_range, steps_of
 from dashboard.figures.points import Points, drawable
+from engine.metrics import metric_of
 
 # More names than this leave no room for the curves; the table beneath the charts then is the legend.
 LEGEND_LIMIT = 6

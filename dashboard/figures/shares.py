@@ -7,8 +7,8 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from dashboard.figures import style
-from dashboard.figures.lines import metric_of
 from dashboard.figures.points import segments, table
+from engine.metrics import metric_of
 
 # A legend gives every name the room of the longest.
 _SHORT = {"time/write": "Hand-over"}

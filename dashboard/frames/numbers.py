@@ -2,7 +2,7 @@
 
 import math
 
-from engine.metrics import METRICS
+from engine.metrics import metric_of
 
 
 def share(value: float | None) -> str:
@@ -28,5 +28,4 @@ def number(value: float | None, unit: str = "") -> str:
 
 def metric_value(name: str, value: float | None) -> str:
     """Return the value of a metric in the metric's own unit."""
-    metric = METRICS.get(name)
-    return number(value, metric.unit if metric else "")
+    return number(value, metric_of(name).unit)

@@ -6,6 +6,7 @@ from dashboard.components.form import common_fields, current_draft, other_sectio
 from dashboard.components.launch_panel import launch_panel, ways_to_say_it
 from dashboard.components.memory_card import memory_card
 from dashboard.components.origin import follow_address, origin
+from dashboard.components.preview_card import preview_card
 from dashboard.data import store
 
 db = store()
@@ -17,6 +18,7 @@ with left:
     origin()
     draft = current_draft()
     common_fields(draft)
+    preview_card(draft)
     other_sections(draft)
 with right:
     launch_panel(db, draft)

@@ -3,10 +3,13 @@
 import streamlit as st
 
 from dashboard.components.charts import CHARTS, UPDATE_CHARTS, draw_charts, logged_charts
+from dashboard.components.evaluations_tab import evaluations_tab
 from dashboard.components.follow import Followed, follow, follow_updates
+from dashboard.components.grader import grader_caption
 from dashboard.components.markdown import escape_markdown
 from dashboard.components.navigation import open_groups
 from dashboard.components.plot import plot_library
+from dashboard.components.regrade_tab import regrade_tab
 from dashboard.components.run_header import run_header
 from dashboard.components.run_picker import pick_run
 from dashboard.components.run_tabs import checkpoints_tab, config_tab, events_tab, every_metric, log_tab
@@ -47,6 +50,9 @@ def followed(run: Run) -> Followed:
 
 
 def charts(run: Run) -> None:
+    if run.total_steps == 0:
+        st.info("This run has no steps, so it has no curves; what it measured is in the tab Evaluations.")
+        return
     data = followed(run)
     if not len(data.frame) and not active(run):
         st.info("This run ended before it logged anything; see the tabs Log and Events.")
@@ -73,12 +79,25 @@ def every(run: Run) -> None:
         open_groups(run.run_id, step)
 
 
+def measured(run: Run) -> None:
+    evaluations_tab(db, now(run))
+
+
 def log(run: Run) -> None:
     log_tab(db, now(run))
 
 
 def happened(run: Run) -> None:
     events_tab(db, now(run))
+
+
+def settings(run: Run) -> None:
+    grader_caption(db, run)
+    config_tab(run)
+
+
+def again(run: Run) -> None:
+    regrade_tab(db, now(run))
 
 
 def saved(run: Run) -> None:
@@ -91,17 +110,23 @@ def page(run: Run) -> None:
     st.fragment(head, run_every=refresh)(run)
     bodies = {
         "Charts": charts,
+        "Evaluations": measured,
         "Every metric": every,
         "Log": log,
-        "Config": config_tab,
+        "Config": settings,
         "Checkpoints": saved,
         "Events": happened,
+        "Regrade": again,
     }
-    tabs = st.tabs(list(bodies), key="run_tab", on_change="rerun")
+    key = "run_tab"
+    if run.total_steps == 0:
+        bodies = {"Evaluations": measured} | bodies
+        key = "run_tab_without_steps"
+    tabs = st.tabs(list(bodies), key=key, on_change="rerun")
     for tab, (title, body) in zip(tabs, bodies.items(), strict=True):
         if tab.open:
             with tab:
-                st.fragment(body, run_every=None if title == "Config" else refresh)(run)
+                st.fragment(body, run_every=None if title in ("Config", "Regrade") else refresh)(run)
 
 
 plot_library()

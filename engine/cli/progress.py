@@ -53,17 +53,20 @@ class Progress:
         if run.run_id not in self._tasks:
             # Started with the first step: the time in the queue would spoil the estimate of the time left.
             self._tasks[run.run_id] = self._bars.add_task(
-                plain(run.name), total=run.total_steps, start=False, status=run.status, accuracy="–"
+                plain(run.name), total=run.total_steps or 1, start=False, status=run.status, accuracy="–"
             )
         task = self._tasks[run.run_id]
         if run.status == "running":
             self._bars.start_task(task)
         accuracy = f"{percent(run.first_accuracy)} → {percent(run.last_accuracy)}"
-        self._bars.update(task, completed=run.step, status=run.status, accuracy=accuracy)
+        # A run without steps is one evaluation.
+        done = run.step if run.total_steps else int(run.status == "succeeded")
+        self._bars.update(task, completed=done, status=run.status, accuracy=accuracy)
 
 
 def progress_line(run: Run) -> str:
     """Return where a run is, in one line."""
     accuracy = "" if run.last_accuracy is None else f", accuracy {percent(run.last_accuracy)}"
     error = f": {run.error}" if run.error else ""
-    return plain(f"{run.run_id} {run.name}: {run.status}, step {run.step}/{run.total_steps}{accuracy}{error}")
+    where = f"step {run.step}/{run.total_steps}" if run.total_steps else "evaluation"
+    return plain(f"{run.run_id} {run.name}: {run.status}, {where}{accuracy}{error}")

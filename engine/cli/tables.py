@@ -25,7 +25,7 @@ def run_table(runs: Sequence[Run]) -> Table:
             run.run_id,
             Text(plain(run.name)),
             Text(run.status, style=STYLES.get(run.status, "")),
-            f"{run.step}/{run.total_steps}",
+            f"{run.step}/{run.total_steps}" if run.total_steps else "–",
             percent(run.first_accuracy),
             percent(run.best_accuracy),
             percent(run.last_accuracy),

@@ -150,7 +150,11 @@ def _scalar(text: str) -> Any:
     try:
         return json.loads(text)
     except ValueError:
+        pass
+    try:
         return yaml.safe_load(text)
+    except yaml.YAMLError:
+        return text  # such as a prompt with a colon and a brace in it
 
 
 def _show(value: Any) -> str:

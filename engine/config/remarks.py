@@ -6,34 +6,13 @@ from typing import TYPE_CHECKING
 from engine.config.prompt_forms import own_reward, reward_name
 from engine.config.rules import WITHOUT_RATIO
 from engine.config.sections import EntropyConfig, KlConfig, RewardConfig, SftConfig, TaskConfig
+from engine.config.task_fields import OF_DATA, READ_BY
 
 if TYPE_CHECKING:
     from engine.config.run_config import RunConfig
 
 # Ten times GSPO's own range and more.
 WIDE_FOR_SEQUENCES = 0.01
-
-_OF_DATA = ("gsm8k", "math", "finqa", "jsonl")
-# Each field of the task, and the tasks that read it.
-_READ_BY = {
-    "path": _OF_DATA,
-    "question_column": _OF_DATA,
-    "answer_column": _OF_DATA,
-    "id_column": _OF_DATA,
-    "split_column": _OF_DATA,
-    "validation_from": _OF_DATA,
-    "held_out_share": _OF_DATA,
-    "overlap": _OF_DATA,
-    "gold_faults": _OF_DATA,
-    "generator": ("reasoning_gym",),
-    "generator_options": ("reasoning_gym",),
-    "context": ("finqa",),
-    "context_rows": ("finqa",),
-    "operands_min": ("arithmetic",),
-    "operands_max": ("arithmetic",),
-    "largest_operand": ("arithmetic",),
-    "operators": ("arithmetic",),
-}
 
 
 def remarks(config: "RunConfig") -> tuple[str, ...]:
@@ -50,6 +29,11 @@ def _remarks(config: "RunConfig") -> Iterator[str]:
         yield from _reward_remarks(config)
     yield from _sft_remarks(config)
     yield from _task_remarks(config)
+    if config.total_steps:
+        yield from _training_remarks(config)
+
+
+def _training_remarks(config: "RunConfig") -> Iterator[str]:
     if config.entropy.target is None and config.entropy.change != EntropyConfig().change:
         yield "entropy.change has no effect without entropy.target."
     if config.stopping.patience is None and config.stopping.min_gain > 0:
@@ -110,7 +94,8 @@ def _sft_remarks(config: "RunConfig") -> Iterator[str]:
             yield f"sft.{', sft.'.join(idle)} without effect: with sft.steps=0 there is no SFT."
     in_use = config.kl.beta > 0 or config.kl.measure or config.entropy.bonus > 0 or config.entropy.target is not None
     if config.grpo.steps == 0 and in_use:
-        yield "kl and entropy have no effect: with grpo.steps=0 the run is SFT alone, which has neither term."
+        what = "the run is SFT alone, which has neither term" if config.sft.steps else "nothing is trained"
+        yield f"kl and entropy have no effect: with grpo.steps=0 {what}."
 
 
 def _length_remarks(config: "RunConfig") -> Iterator[str]:
@@ -148,14 +133,14 @@ def _task_remarks(config: "RunConfig") -> Iterator[str]:
     task, start = config.task, TaskConfig()
     idle = [
         f"task.{field}"
-        for field, readers in _READ_BY.items()
+        for field, readers in READ_BY.items()
         if task.name not in readers and getattr(task, field) != getattr(start, field)
     ]
     if idle:
         yield f"{', '.join(idle)} without effect: task.name={task.name} does not read it."
     if task.name == "finqa" and task.context != "retrieved" and task.context_rows != start.context_rows:
         yield f"context_rows={task.context_rows} has no effect with context={task.context}: nothing is retrieved."
-    if task.name in _OF_DATA and task.validation_from == "test":
+    if task.name in OF_DATA and task.validation_from == "test" and config.total_steps:
         yield (
             "validation_from=test: checkpoints are chosen and runs are stopped by the test problems, so their accuracy "
             "is no longer that of unseen problems."
@@ -165,7 +150,7 @@ def _task_remarks(config: "RunConfig") -> Iterator[str]:
             "evaluation.split=test: checkpoints are chosen and runs are stopped by the test problems, so their "
             "accuracy is no longer that of unseen problems."
         )
-    if task.name in _OF_DATA and task.overlap == "keep":
+    if task.name in OF_DATA and task.overlap == "keep" and config.total_steps:
         yield "overlap=keep: the policy may be trained on problems that it is then tested on."
     reward = reward_name(config.prompt, task)
     if task.name == "finqa" and reward != "finqa":

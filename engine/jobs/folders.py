@@ -4,19 +4,14 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
-from sqlalchemy.engine import make_url
+from engine.places import folder_beside
 
 RUNS_VARIABLE = "GRPO_LAB_RUNS_DIR"
 
 
 def runs_folder(database_url: str, environment: Mapping[str, str] = os.environ) -> Path:
     """Return the folder of all runs: GRPO_LAB_RUNS_DIR, else `runs` beside a database file, else `runs` here."""
-    if chosen := environment.get(RUNS_VARIABLE):
-        return Path(chosen).absolute()
-    url = make_url(database_url)
-    if url.get_backend_name() == "sqlite" and url.database and url.database != ":memory:":
-        return Path(url.database).absolute().parent / "runs"
-    return Path("runs").absolute()
+    return folder_beside("runs", database_url, chosen=environment.get(RUNS_VARIABLE))
 
 
 def run_folder(database_url: str, run_id: str) -> Path:

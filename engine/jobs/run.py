@@ -116,11 +116,17 @@ def _train(db: Database, run: Run, attempt_id: int, threads: int, stop: StopFlag
             stop=stop,
             start=StartPoint(beginning.path, beginning.step, fork=beginning.fork) if beginning.path else None,
             initial_weights=beginning.initial_weights,
+            graded_before=_graded_before(db, run.run_id),
         )
         return Ending(outcome.status)
     finally:
         if not recorder.close():
             say(f"not everything could be stored: {'; '.join(recorder.lost) or 'the store did not answer'}")
+
+
+def _graded_before(db: Database, run_id: str) -> str | None:
+    """Return what the newest event of an earlier attempt says of its grader; None in a first attempt."""
+    return next((event.message for event in reversed(reads.events(db, run_id)) if event.kind == "grader"), None)
 
 
 def _say_running(db: Database, run_id: str) -> None:

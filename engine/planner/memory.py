@@ -1,7 +1,7 @@
 """What a run will need of memory, part by part, before it starts."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from engine.config import RunConfig
@@ -71,8 +71,11 @@ def plan_memory(config: RunConfig, shape: ModelShape, *, prompt_tokens: int = PR
     """Return the parts of a run's memory, every completion taken to be as long as it may get.
 
     A config does not tell how long its prompts are: `prompt_tokens` is the length of the longest. The examples of SFT
-    are taken to be no longer than a completion behind it.
+    are taken to be no longer than a completion behind it. A run without steps has no update.
     """
+    if config.total_steps == 0:
+        sampled = (*_weights(config, shape), *_rollout(config, shape, prompt_tokens))
+        return MemoryPlan(tuple(replace(part, phases=("rollout",)) for part in sampled), prompt_tokens)
     parts = (
         *_weights(config, shape),
         *_training(config, shape),

@@ -33,7 +33,7 @@ class Policy:
 
     def encode(self, text: str) -> tuple[int, ...]:
         """Return the token ids of a rendered prompt, as the tokenizer makes them."""
-        return tuple(self.tokenizer(text).input_ids)
+        return encode_prompt(self.tokenizer, text)
 
     def encode_response(self, text: str) -> tuple[int, ...]:
         """Return the token ids of a response as it follows a prompt, ended by the end token.
@@ -68,15 +68,36 @@ def load_policy(name: str, *, dtype: str = "float32", device: str = "auto") -> P
     source = str(TINY_MATH) if name == "tiny-math" else name
     target = resolve_device(device)
     options: dict[str, Any] = {"dtype": _DTYPES[dtype], "use_safetensors": True, "attn_implementation": "sdpa"}
+    tokenizer = load_tokenizer_of(name)
     try:
-        tokenizer = load_tokenizer(source)
         model = AutoModelForCausalLM.from_pretrained(source, **options)
     except (OSError, ValueError) as error:
-        raise PolicyError(
-            f"model.name={name} cannot be loaded: {error}; use tiny-math, a hub name that is in the cache or "
-            "can be reached, or a folder with config.json, tokenizer.json and model.safetensors"
-        ) from error
+        raise _not_loadable(name, error) from error
     return Policy(model=model.to(target).eval(), tokenizer=tokenizer)
+
+
+def load_tokenizer_of(name: str) -> Any:
+    """Load the tokenizer of the policy that `load_policy(name)` would give, without its weights.
+
+    Raises:
+        PolicyError: if it is not there.
+    """
+    try:
+        return load_tokenizer(str(TINY_MATH) if name == "tiny-math" else name)
+    except (OSError, ValueError) as error:
+        raise _not_loadable(name, error) from error
+
+
+def encode_prompt(tokenizer: Any, text: str) -> tuple[int, ...]:
+    """Return the token ids of a rendered prompt, as the tokenizer makes them."""
+    return tuple(tokenizer(text).input_ids)
+
+
+def _not_loadable(name: str, error: Exception) -> PolicyError:
+    return PolicyError(
+        f"model.name={name} cannot be loaded: {error}; use tiny-math, a hub name that is in the cache or "
+        "can be reached, or a folder with config.json, tokenizer.json and model.safetensors"
+    )
 
 
 def load_tokenizer(source: str) -> Any:

@@ -16,12 +16,14 @@ from typing import Any, Self
 
 import engine
 from engine.errors import RewardError
-from engine.types import Verdict
+from engine.types import Problem, Reward, Verdict
 
 SECONDS = 5.0  # for one answer
 MEGABYTES = 1024  # of address space for one worker
-_AHEAD = 4  # requests on their way per worker; few enough that their answers fit a pipe
-_START = 60.0  # seconds in which a grader has to have imported its parsers
+_AHEAD = 4  # requests on their way per worker
+_START = 60.0  # seconds in which a grader has to have imported its parsers, or a file of the person's own
+# One thread each: the children are the parallelism, and a process with threads is none to fork.
+_SINGLE = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
 _STARTS = 2  # of a grader for one batch
 
 
@@ -35,12 +37,23 @@ class Question:
 
 
 @dataclass(frozen=True, slots=True)
+class OwnQuestion:
+    """A completion for the function of the person's own file; without a completion, the file is only loaded."""
+
+    path: str
+    source: str
+    completion: str | None = None
+    problem: Problem | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Graded:
-    """What became of a question, and how long its judging took, in seconds."""
+    """What became of a question, and how long its judging took, in seconds; `reward` is what an own function gave."""
 
     verdict: Verdict
     reason: str
     seconds: float
+    reward: Reward | None = None
 
 
 class GraderPool:
@@ -50,16 +63,24 @@ class GraderPool:
         workers: how many answers are judged at once; by default the cores of this process, at most 4.
         seconds: after which the judging of an answer is stopped, its verdict "not_graded".
         megabytes: the address space of each child.
+        own: whether it is asked OwnQuestions, and not Questions: it leaves out the parsers then.
     """
 
-    def __init__(self, workers: int | None = None, *, seconds: float = SECONDS, megabytes: int = MEGABYTES) -> None:
+    def __init__(
+        self,
+        workers: int | None = None,
+        *,
+        seconds: float = SECONDS,
+        megabytes: int = MEGABYTES,
+        own: bool = False,
+    ) -> None:
         self.workers = workers if workers is not None else min(available_cores(), 4)
-        self.seconds, self.megabytes = seconds, megabytes
+        self.seconds, self.megabytes, self.own = seconds, megabytes, own
         self._lock = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
         self._owner = os.getpid()
 
-    def judge(self, questions: Sequence[Question]) -> list[Graded]:
+    def judge(self, questions: Sequence[Question | OwnQuestion]) -> list[Graded]:
         """Return the verdicts in the order of `questions`.
 
         Raises:
@@ -94,7 +115,7 @@ class GraderPool:
         """The grader process, None where none is running."""
         return self._process.pid if self._process is not None and self._process.poll() is None else None
 
-    def _judge(self, questions: Sequence[Question]) -> list[Graded]:
+    def _judge(self, questions: Sequence[Question | OwnQuestion]) -> list[Graded]:
         found: dict[int, Graded] = {}
         for _ in range(_STARTS):
             self._ask([(place, question) for place, question in enumerate(questions) if place not in found], found)
@@ -109,29 +130,35 @@ class GraderPool:
         lost = Graded("not_graded", "the grader process was lost", 0.0)
         return [found.get(place, lost) for place in range(len(questions))]
 
-    def _ask(self, waiting: list[tuple[int, Question]], found: dict[int, Graded]) -> None:
+    def _ask(self, waiting: Sequence[tuple[int, Question | OwnQuestion]], found: dict[int, Graded]) -> None:
         """Put verdicts into `found`, until all are there or the grader process is lost."""
         process = self._running()
         assert process.stdin is not None
         assert process.stdout is not None
-        reader = _Lines(process.stdout.fileno())
+        answers, asking = process.stdout.fileno(), process.stdin.fileno()
+        reader = _Lines(answers)
+        os.set_blocking(asking, False)  # it may be full while the grader waits for its answers to be read
         sent = received = 0
+        outgoing = b""
         while received < len(waiting):
-            try:
-                while sent < len(waiting) and sent - received < _AHEAD * self.workers:
-                    place, question = waiting[sent]
-                    document = {"id": place, **asdict(question)}
-                    process.stdin.write(json.dumps(document).encode() + b"\n")
-                    sent += 1
-                process.stdin.flush()
-            except OSError:
+            while sent < len(waiting) and sent - received < _AHEAD * self.workers:
+                place, question = waiting[sent]
+                outgoing += json.dumps({"id": place, **asdict(question)}).encode() + b"\n"
+                sent += 1
+            waited = select.select([answers], [asking] if outgoing else [], [], self.seconds + _START)
+            if not any(waited):
                 return
-            lines = reader.read(self.seconds + _START)
+            if waited[1]:
+                try:
+                    outgoing = outgoing[os.write(asking, outgoing) :]
+                except OSError:
+                    return
+            lines = reader.read(self.seconds + _START) if waited[0] else []
             if lines is None:
                 return
             for line in lines:
                 reply: dict[str, Any] = json.loads(line)
-                found[reply["id"]] = Graded(reply["verdict"], reply["reason"], reply["seconds"])
+                found[reply["id"]] = _graded(reply)
                 received += 1
 
     def _running(self) -> "subprocess.Popen[bytes]":
@@ -140,14 +167,15 @@ class GraderPool:
         if self.pid is None:
             self._stop()
             limits = ("--workers", self.workers, "--seconds", self.seconds, "--megabytes", self.megabytes)
+            kind = ["--own"] if self.own else []
             root = str(Path(engine.__file__).parents[1])
             path = os.pathsep.join(part for part in (root, os.environ.get("PYTHONPATH")) if part)
             try:
                 self._process = subprocess.Popen(
-                    [sys.executable, "-P", "-m", "engine.rewards.grader", *map(str, limits)],
+                    [sys.executable, "-P", "-m", "engine.rewards.grader", *map(str, limits), *kind],
                     stdin=subprocess.PIPE,
                     stdout=subprocess.PIPE,
-                    env={**os.environ, "PYTHONPATH": path},
+                    env={**os.environ, **(_SINGLE if self.own else {}), "PYTHONPATH": path},
                 )
             except OSError as error:
                 raise RewardError(f"graders: {sys.executable} cannot be started: {error}") from error
@@ -168,6 +196,12 @@ class GraderPool:
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
+
+
+def _graded(reply: dict[str, Any]) -> Graded:
+    verdict, reason = reply["verdict"], reply["reason"]
+    reward = Reward(reply["value"], reply["parts"], reply["answer"], verdict, reason) if "parts" in reply else None
+    return Graded(verdict, reason, reply["seconds"], reward)
 
 
 class _Lines:

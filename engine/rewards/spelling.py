@@ -114,7 +114,8 @@ def _commands(text: str) -> str:
     text = _BOLD.sub(r"\2", text).replace("**", "^")
     if len(re.findall(r"(?<!\\)\$", text)) % 2 == 0:  # an odd one is a price
         text = re.sub(r"(?<!\\)\$", "", text)
-    text = re.sub(r"\\\(|\\\)", "", text).replace(r"\$", "$").replace(r"\%", "%").replace("{,}", ",")
+    text = re.sub(r"\\\(|\\\)", "", text).replace("{,}", ",")
+    text = re.sub(r"(?<!\\)\\([$%])", r"\1", text)
     text = re.sub(r",\s*\\!\s*", ",", text)
     text = re.sub(r"(?<=[0-9])\\,(?=[0-9]{3}(?![0-9]))", ",", text)
     text = _SPACES.sub(" ", _IGNORED.sub("", _LEFT_RIGHT.sub("", text)))

@@ -43,8 +43,13 @@ class Verifier:
 
     def score(self, pairs: Sequence[tuple[str, str]]) -> list[Reward]:
         """Return the rewards of pairs of completion and gold, not graded where gold cannot be compared."""
+        return [reward for reward, _ in self.timed(pairs)]
+
+    def timed(self, pairs: Sequence[tuple[str, str]]) -> list[tuple[Reward, float]]:
+        """Return the same rewards, each with the seconds that its comparison took."""
         answers = grade(pairs, self.format)
-        return [self._reward(completion, answer) for (completion, _), answer in zip(pairs, answers, strict=True)]
+        judged = zip(pairs, answers, strict=True)
+        return [(self._reward(completion, answer), answer.seconds) for (completion, _), answer in judged]
 
     def _reward(self, completion: str, answer: Answer) -> Reward:
         if answer.verdict == "not_graded":

@@ -1,6 +1,6 @@
 """What pages and commands read. Every function is one short read and returns frozen records."""
 
-from engine.store.read_evaluations import evaluation_answers, evaluations
+from engine.store.read_evaluations import answer_counts, evaluation_answers, evaluation_problems, evaluations
 from engine.store.read_groups import (
     completions,
     group,
@@ -10,18 +10,24 @@ from engine.store.read_groups import (
     token_data,
 )
 from engine.store.read_metrics import last_metrics, metric_names, metrics
+from engine.store.read_regrades import flips, flips_by_step, get_regrade, regrades
 from engine.store.read_runs import attempts, checkpoints, children, events, find_run, get_run, list_runs
 from engine.store.read_updates import update_metrics
 
 __all__ = [
+    "answer_counts",
     "attempts",
     "checkpoints",
     "children",
     "completions",
     "evaluation_answers",
+    "evaluation_problems",
     "evaluations",
     "events",
     "find_run",
+    "flips",
+    "flips_by_step",
+    "get_regrade",
     "get_run",
     "group",
     "groups",
@@ -30,6 +36,7 @@ __all__ = [
     "metric_names",
     "metrics",
     "prompt_token_ids",
+    "regrades",
     "steps_with_groups",
     "token_data",
     "update_metrics",

@@ -9,10 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from engine.config import RunConfig, parse_config
-from engine.types import DecodingMode, FinishReason, FloatArray, GroupKind, Split, Verdict
+from engine.types import DecodingMode, FinishReason, FloatArray, GroupKind, Problem, Reward, Split, Verdict
 
 RunStatus = Literal["queued", "starting", "running", "stopping", "succeeded", "failed", "stopped", "lost"]
 Level = Literal["info", "warning", "error"]
+Covers = Literal["completions", "evaluations"]
+RegradeStatus = Literal["running", "finished", "failed", "stopped"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +23,7 @@ class Run:
 
     `ordinal` counts runs from 1 and never changes. `step` is the last finished step, `seconds` the sum over
     attempts of what each process measured on its monotonic clock. The accuracies are those of the sampled
-    evaluation on validation problems. `error` is the last line of the traceback. `attempts` is their number.
+    evaluation on the split of the config. `error` is the last line of the traceback. `attempts` is their number.
     """
 
     run_id: str
@@ -219,6 +221,50 @@ class EvaluationRow:
     metrics: dict[str, float]
     created_at: datetime
 
+    @property
+    def samples(self) -> int:
+        """The number of answers to each problem (k): that of its majority@k, or 1 where it has none."""
+        return max((int(name.partition("@")[2]) for name in self.metrics if name.startswith("majority@")), default=1)
+
+    @property
+    def problems(self) -> int:
+        """The number of problems."""
+        return self.n // self.samples
+
+
+@dataclass(frozen=True, slots=True)
+class EvaluationProblemRow:
+    """One problem of an evaluation with the number of its answers, in all and by verdict.
+
+    `first` is the index of its first answer; the others follow it.
+    """
+
+    first: int
+    problem_id: str
+    question: str
+    gold: str
+    n: int
+    correct: int
+    wrong: int
+    unreadable: int
+    not_graded: int
+
+    @property
+    def answers(self) -> range:
+        """The indices of its answers."""
+        return range(self.first, self.first + self.n)
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerCounts:
+    """How many answers each problem of an evaluation has and how many of them are right, int64 (P,)."""
+
+    n: NDArray[np.int64]
+    right: NDArray[np.int64]
+
+    def __len__(self) -> int:
+        return len(self.n)
+
 
 @dataclass(frozen=True, slots=True)
 class EvaluationAnswerRow:
@@ -263,3 +309,90 @@ class CheckpointRow:
     accuracy: float | None
     is_best: bool
     created_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Regrade:
+    """What another grader, or a newer version of the same, says of the stored answers of a run.
+
+    It covers the steps `step_from` to `step_to`; `sample` is the number of answers drawn from them, None for all.
+    `counts` is a document of `engine.rewards.tally`. `heartbeat_at` is the last sign of life while it is running.
+    """
+
+    regrade_id: int
+    run_id: str
+    reward: str
+    version: str
+    covers: Covers
+    step_from: int
+    step_to: int
+    sample: int | None
+    status: RegradeStatus
+    stop_requested: bool
+    error: str | None
+    done: int
+    total: int
+    counts: dict[str, Any]
+    created_at: datetime
+    heartbeat_at: datetime
+    finished_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class StoredAnswer:
+    """A stored text with what was said of it, to be graded again.
+
+    `owner` is its group or its evaluation, `index` its place there. `completion_id` is None for the answer of an
+    evaluation.
+    """
+
+    completion_id: int | None
+    owner: int
+    index: int
+    step: int
+    problem: Problem
+    text: str
+    length: int
+    finish_reason: FinishReason
+    value: float | None
+    verdict: Verdict
+
+
+@dataclass(frozen=True, slots=True)
+class Flip:
+    """An answer that a regrading judges in another way, and its new judgement; `seconds` is how long that took."""
+
+    answer: StoredAnswer
+    reward: Reward
+    seconds: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class FlipRow:
+    """A flip as it is read back, with the old judgement and the new one beside each other.
+
+    `index` is that of its group in the step, None for the answer of an evaluation; `split` and `mode` are None for a
+    completion.
+    """
+
+    place: int
+    completion_id: int | None
+    evaluation_id: int | None
+    answer_index: int | None
+    step: int
+    index: int | None
+    split: Split | None
+    mode: DecodingMode | None
+    problem_id: str
+    question: str
+    gold: str
+    text: str
+    old_value: float | None
+    old_verdict: Verdict
+    old_answer: str | None
+    old_reason: str
+    value: float | None
+    verdict: Verdict
+    answer: str | None
+    reason: str
+    seconds: float | None

@@ -8,6 +8,7 @@ from sqlalchemy import (
     Column,
     Double,
     ForeignKey,
+    ForeignKeyConstraint,
     Index,
     Integer,
     LargeBinary,
@@ -233,6 +234,54 @@ evaluation_answer = Table(
     Column("reason", Text, nullable=False),
     Column("length", Integer, nullable=False),
     Column("finish_reason", String(16), nullable=False),
+)
+
+# What another grader says of stored answers; the rows that it is about are never changed.
+regrade = Table(
+    "regrade",
+    metadata,
+    Column("regrade_id", BIG_ID, primary_key=True),
+    Column("run_id", String(16), ForeignKey("run.run_id", ondelete="CASCADE"), nullable=False, index=True),
+    Column("reward", Text, nullable=False),
+    Column("version", Text, nullable=False),
+    Column("covers", String(16), nullable=False),
+    Column("step_from", Integer, nullable=False),
+    Column("step_to", Integer, nullable=False),
+    Column("sample", Integer),
+    Column("status", String(16), nullable=False),
+    Column("stop_requested", Boolean, nullable=False),
+    Column("error", Text),
+    Column("done", Integer, nullable=False),
+    Column("total", Integer, nullable=False),
+    Column("counts", JsonText, nullable=False),
+    Column("created_at", UtcDateTime, nullable=False),
+    Column("heartbeat_at", UtcDateTime, nullable=False),
+    Column("finished_at", UtcDateTime),
+    sqlite_autoincrement=True,
+)
+
+# The keys of the answers are indexed: a run that resumes deletes answers, and each deletion looks here.
+regrade_flip = Table(
+    "regrade_flip",
+    metadata,
+    Column("regrade_id", BIG_ID, ForeignKey("regrade.regrade_id", ondelete="CASCADE"), primary_key=True),
+    Column("place", Integer, primary_key=True),
+    Column("completion_id", BIG_ID, ForeignKey("completion.completion_id", ondelete="CASCADE"), index=True),
+    Column("evaluation_id", BIG_ID),
+    Column("answer_index", Integer),
+    Column("value", Double),
+    Column("verdict", String(16), nullable=False),
+    Column("answer", Text),
+    Column("reason", Text, nullable=False),
+    Column("seconds", Double),
+    CheckConstraint("(completion_id IS NULL) = (evaluation_id IS NOT NULL)", name="of_one_kind"),
+    CheckConstraint("(evaluation_id IS NULL) = (answer_index IS NULL)", name="whole_evaluation_key"),
+    ForeignKeyConstraint(
+        ["evaluation_id", "answer_index"],
+        ["evaluation_answer.evaluation_id", "evaluation_answer.index"],
+        ondelete="CASCADE",
+    ),
+    Index(None, "evaluation_id", "answer_index"),
 )
 
 event = Table(

@@ -13,6 +13,7 @@ from engine.store.metric_rows import store_metrics, store_updates
 from engine.store.numbers import finite_or_none
 from engine.store.problems import store_problems
 from engine.store.records import Level
+from engine.store.regrades import discard_regrades_after
 from engine.store.rollouts import store_groups
 from engine.store.rows import upsert
 from engine.store.text import clean_text
@@ -161,8 +162,8 @@ def mark_best(db: Database, run_id: str, step: int) -> None:
 def discard_after(db: Database, run_id: str, step: int) -> None:
     """Remove what a run stored beyond `step`, before it resumes from there: one line, nothing shifted.
 
-    Metrics, groups, evaluations and checkpoints go; events stay, they are history. The run's step and the
-    `from_step` of its live attempt become `step`.
+    Metrics, groups, evaluations, checkpoints and the regradings that cover any of it go; events stay, they are
+    history. The run's step and the `from_step` of its live attempt become `step`.
 
     Raises:
         StoreError: if there is no such run.
@@ -172,6 +173,7 @@ def discard_after(db: Database, run_id: str, step: int) -> None:
         _touch_run(connection, run_id, None, step=step)
         for table in (schema.metric, schema.update_metric, schema.group, schema.evaluation, schema.checkpoint):
             connection.execute(delete(table).where(table.c.run_id == run_id, table.c.step > step))
+        discard_regrades_after(connection, run_id, step)
         connection.execute(
             update(attempt).where(attempt.c.run_id == run_id, attempt.c.ended_at.is_(None)).values(from_step=step)
         )
@@ -219,13 +221,15 @@ def _answer_row(evaluation_id: int, index: int, problem_key: int, answer: Evalua
 
 
 def _sum_up_accuracy(connection: Connection, run_id: str) -> None:
-    """Set the run's first, last and best accuracy anew from its sampled validation evaluations."""
-    evaluation = schema.evaluation
+    """Set the run's first, last and best accuracy anew from its sampled evaluations on the split of its config."""
+    evaluation, run = schema.evaluation, schema.run
+    config = connection.execute(select(run.c.config).where(run.c.run_id == run_id)).scalar_one()
     query = (
         select(evaluation.c.step, evaluation.c.accuracy)
         .where(
             evaluation.c.run_id == run_id,
-            evaluation.c.split == "validation",
+            # Runs of versions that knew no choice of the split were evaluated on validation problems.
+            evaluation.c.split == config.get("evaluation", {}).get("split", "validation"),
             evaluation.c.mode == "sampled",
             evaluation.c.accuracy.is_not(None),
         )
@@ -240,4 +244,4 @@ def _sum_up_accuracy(connection: Connection, run_id: str) -> None:
         "best_accuracy": best,
         "best_step": best_step,
     }
-    connection.execute(update(schema.run).where(schema.run.c.run_id == run_id).values(values))
+    connection.execute(update(run).where(run.c.run_id == run_id).values(values))

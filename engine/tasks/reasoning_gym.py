@@ -109,6 +109,14 @@ def split_of(key: str) -> Split:
     return "validation" if bucket == 1 else "train"
 
 
+def generator_names() -> tuple[str, ...]:
+    """The names of the generators that are installed, sorted. Their package takes seconds to import.
+
+    Raises TaskError where it is not installed.
+    """
+    return tuple(sorted(_gym().factory.DATASETS))
+
+
 def score_answer(answer: str, gold: str) -> float:
     """What the generator's verifier gives `answer`: 0 to 1, and 1 exactly where it is right.
 

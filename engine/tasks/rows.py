@@ -33,20 +33,34 @@ def load_rows(path: str) -> dict[Split, list[Row]]:
 
     Raises TaskError where nothing is there, or it cannot be read.
     """
-    place = Path(path).expanduser()
-    if place.is_file():
-        return {"train": read_files([place])}
-    if place.is_dir():
-        files = split_files(place)
+    files = local_files(path)
+    if files is not None:
         return {split: read_files(members) for split, members in files.items()}
     match = _HUB_NAME.fullmatch(path)
-    if match is None or place.suffix in FORMATS:
+    assert match is not None  # held by local_files
+    named = {split_named(name): rows for name, rows in hub_rows(match["name"], match["subset"]).items()}
+    return {split: rows for split, rows in named.items() if split is not None}
+
+
+def local_files(path: str) -> dict[Split, list[Path]] | None:
+    """The files that `path` stands for, by split; None where it can only be a dataset of the hub. None is opened.
+
+    Raises TaskError where nothing is there and it is no name of a dataset, or a folder has no file of a split.
+    """
+    try:
+        place = Path(path).expanduser()
+        if place.is_file():
+            return {"train": [place]}
+        if place.is_dir():
+            return split_files(place)
+    except (OSError, RuntimeError) as error:  # no right to look there, a name too long, no such user behind ~
+        raise TaskError(f"task.path: {path} cannot be looked at: {error}; give another file or folder.") from error
+    if _HUB_NAME.fullmatch(path) is None or place.suffix in FORMATS:
         raise TaskError(
             f"task.path: there is no {path}; give a file ({', '.join(FORMATS)}), a folder of them, or a hub dataset as "
             "owner/name or owner/name:subset."
         )
-    named = {split_named(name): rows for name, rows in hub_rows(match["name"], match["subset"]).items()}
-    return {split: rows for split, rows in named.items() if split is not None}
+    return None
 
 
 def split_files(folder: Path) -> dict[Split, list[Path]]:
@@ -104,14 +118,15 @@ def cell(row: Row, column: str, *, field: str) -> Any:
     for part in column.split("."):
         if not isinstance(value, Mapping) or part not in value:
             raise TaskError(
-                f"task.{field}: {column} is not a column of the data, which has {', '.join(_columns(row))}; name "
+                f"task.{field}: {column} is not a column of the data, which has {', '.join(columns_of(row))}; name "
                 "one of those."
             )
         value = value[part]
     return value
 
 
-def _columns(row: Row) -> Iterator[str]:
+def columns_of(row: Row) -> Iterator[str]:
+    """The columns of a row, those of a nested one after a dot."""
     for name, value in row.items():
         if isinstance(value, Mapping):
             yield from (f"{name}.{inner}" for inner in value)

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 from engine.config import RunConfig
+from engine.rewards.composition import compose
 from engine.rewards.length import with_overlong_penalty
 from engine.rewards.scoring import score_groups
 from engine.training.clock import PhaseClock
@@ -40,6 +41,7 @@ def draw_groups(
 def _draw(setup: Setup, config: RunConfig, state: TrainingState, draw: int, clock: PhaseClock) -> list[RewardedGroup]:
     problems = setup.task.train_batch(state.draws + draw + 1, config.prompts_per_step, seed=config.seed)
     again = (draw,) if draw else ()
+    step = config.grpo_step(state.step + 1)
     with clock("rollout"):
         groups = sample_groups(
             setup.policy,
@@ -48,10 +50,16 @@ def _draw(setup: Setup, config: RunConfig, state: TrainingState, draw: int, cloc
             problems,
             n=config.rollout.group_size,
             sampling=setup.sampling,
-            seed=derive_seed(config.seed, "rollout", config.grpo_step(state.step + 1), *again),
+            seed=derive_seed(config.seed, "rollout", step, *again),
         )
     with clock("score"):
-        rewards = score_groups(groups, setup.reward)
+        rewards = compose(
+            groups,
+            score_groups(groups, setup.reward),
+            config.reward,
+            max_tokens=config.rollout.max_tokens,
+            seed=derive_seed(config.seed, "placebo", step, draw),
+        )
         if config.truncation.overlong_buffer is not None:
             rewards = with_overlong_penalty(
                 groups,

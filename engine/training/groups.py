@@ -49,6 +49,11 @@ class Drawn:
         return [member.rewards for member in self.trained]
 
     @property
+    def judged(self) -> list[Reward]:
+        """The rewards of every row drawn, trained on or not."""
+        return [reward for member in (*self.trained, *self.left_out) for reward in member.rewards]
+
+    @property
     def num_tokens(self) -> int:
         """The prompt and completion tokens of every row drawn, trained on or not."""
         return sum(

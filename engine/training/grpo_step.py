@@ -71,6 +71,7 @@ def take_grpo_step(
         replace(state, draws=state.draws + drawn.draws, num_tokens=state.num_tokens + drawn.num_tokens),
         rate,
         lambda besides: summarize_step(step, drawn, advantages, batch, progress, measured | dict(besides), config),
+        judged=drawn.judged,
     )
 
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from engine.config.sections import CheckpointConfig
 from engine.store.recorder import Recorder
-from engine.training.checkpoint import prune_checkpoints, save_checkpoint
+from engine.training.checkpoint import best_checkpoint, prune_checkpoints, save_checkpoint, step_of
 from engine.training.in_hand import StepInHand
 from engine.training.setup import Setup
 from engine.training.state import TrainingState
@@ -43,6 +43,9 @@ class CheckpointKeeper:
         deleted = prune_checkpoints(self._folder, keep=self._config.keep)
         if deleted:
             self._recorder.delete_checkpoints(deleted)
+        best = best_checkpoint(self._folder)
+        if best is not None:
+            self._recorder.mark_best(step_of(best))
 
     def save_within(self, state: TrainingState, in_hand: StepInHand) -> None:
         """Save what a stop inside the step after `state` leaves; the checkpoints before it stay."""

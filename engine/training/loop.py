@@ -10,10 +10,12 @@ import psutil
 
 from engine.config import RunConfig
 from engine.store.recorder import Recorder
+from engine.training.announcement import announce
 from engine.training.clock import PhaseClock
 from engine.training.evaluate import evaluate
 from engine.training.grpo_step import take_grpo_step
 from engine.training.keeper import CheckpointKeeper
+from engine.training.not_graded import NotGradedWatch
 from engine.training.setup import Setup, StartPoint, set_up
 from engine.training.sft import take_sft_step
 from engine.training.state import TrainingState, with_evaluation
@@ -41,17 +43,23 @@ def train(
     stop: Callable[[], bool],
     start: StartPoint | None = None,
     initial_weights: Path | None = None,
+    graded_before: str | None = None,
 ) -> Outcome:
-    """Train until the last step, a limit of `config.stopping`, or until `stop()` is true.
+    """Evaluate the start and train until the last step, a limit of `config.stopping`, or until `stop()` is true.
 
+    A run without steps ends after its evaluation, and leaves no checkpoint: its weights are those it was given.
     A stop ends the run within a micro-batch; a resume goes on from there. Checkpoints go to `folder`/checkpoints.
     `initial_weights` is the folder that `model.init_from` names: the policy at step 0, all else being new.
+    `graded_before` is the grader that an earlier attempt announced.
 
     Raises:
-        GrpoLabError: if the run cannot begin, or too many updates in a row are not finite.
+        GrpoLabError: if the run cannot begin, too many updates in a row are not finite, or too many completions of
+            a step were not graded (its record is there then).
     """
     setup = set_up(config, threads=threads, start=start, initial_weights=initial_weights)
+    announce(setup, config, recorder, graded_before)
     keeper = CheckpointKeeper(folder / "checkpoints", setup, config.checkpoints, recorder)
+    not_graded = NotGradedWatch(config.stopping.max_not_graded, recorder)
     clock, began, state = PhaseClock(setup.policy.device), time.monotonic(), setup.state
     in_hand = setup.in_hand
     if start is None or start.fork:
@@ -85,6 +93,7 @@ def train(
         }
         with clock("write"):
             recorder.step(taken.summarize(measured))
+        not_graded.look(taken.judged, step=step)
         ends_phase = step in (config.sft.steps, config.total_steps)
         if step % config.evaluation.every == 0 or ends_phase:
             with clock("evaluate"):

@@ -7,6 +7,7 @@ from pathlib import Path
 import torch
 
 from engine.config import RunConfig
+from engine.config.sections import OptimizerConfig
 from engine.errors import CheckpointError
 from engine.planner.memory import rows_at_once
 from engine.policy.adapter import add_lora, has_adapter, load_adapter
@@ -88,11 +89,12 @@ def set_up(config: RunConfig, *, threads: int, start: StartPoint | None, initial
     policy = _policy(config, start, initial_weights)
     prompt = prompt.in_chat(policy.tokenizer)
     check_output_layer(policy.model)
-    if config.model.gradient_checkpointing:
+    if config.model.gradient_checkpointing and config.total_steps:
         enable_gradient_checkpointing(policy.model)
     optimizer = OptimizerStep(
         policy.model,
-        make_optimizer(policy.model, config.optimizer),
+        # A run without steps takes none with it: plain AdamW, which holds nothing before its first one.
+        make_optimizer(policy.model, config.optimizer if config.total_steps else OptimizerConfig()),
         max_grad_norm=config.optimizer.max_grad_norm,
         max_skipped_in_a_row=config.stopping.max_nonfinite_updates,
     )

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from statistics import fmean
+from statistics import fmean, pstdev
 
 import numpy as np
 import torch
@@ -52,6 +52,7 @@ def rollout_metrics(
     spread = [float(std) for std in advantages.std if not math.isnan(std)]
     metrics = {
         "rewards/not_graded": 1 - len(graded) / len(judged),
+        "rewards/unreadable": fmean(reward.verdict == "unreadable" for reward in judged),
         "frac_reward_zero_std": float(advantages.flat.mean()),
         "completions/mean_length": fmean(lengths),
         "completions/min_length": float(min(lengths)),
@@ -64,8 +65,10 @@ def rollout_metrics(
         if spread:  # none where every completion was cut off and excluded
             metrics["reward_std"] = fmean(spread)
             metrics["reward_std/batch"] = float(advantages.batch_std)
-        for part in graded[0].parts:
-            metrics[f"rewards/{part}/mean"] = fmean(reward.parts[part] for reward in graded)
+        for part in dict.fromkeys(part for reward in graded for part in reward.parts):
+            values = [reward.parts[part] for reward in graded if part in reward.parts]
+            metrics[f"rewards/{part}/mean"] = fmean(values)
+            metrics[f"rewards/{part}/std"] = pstdev(values)
     return metrics
 
 

@@ -4,6 +4,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -33,6 +34,31 @@ def end(db: Database, run_id: str, status: Any = "failed", error: str | None = N
     assert claim is not None
     queue.attempt_ended(db, claim.attempt_id, outcome=status, seconds=2.5)
     queue.transition(db, run_id, status, error=error)
+
+
+class TestPreview:
+    SMALL = ("--set", "rollout_batch_size=8", "--set", "group_size=2", "--set", "evaluation.size=2", "--n", "1")
+
+    def test_it_shows_the_first_prompts_and_queues_nothing(
+        self, db: Database, ask: Ask, invoke: Callable[..., Any]
+    ) -> None:
+        document = ask("preview", "quick-start", *self.SMALL)
+        (row,) = document["rows"]
+        assert "".join(token["text"] for token in row["tokens"]) == row["prompt"]
+        assert document["gold"]["faulty"] == 0
+        shown = invoke("preview", "quick-start", *self.SMALL).stdout
+        assert row["problem_id"] in shown
+        assert "grade themselves correct" in shown
+        assert reads.list_runs(db) == []
+
+    def test_what_would_be_refused_ends_with_exit_code_2(self, db: Database, ask: Ask, tmp_path: Path) -> None:
+        data = tmp_path / "mine.jsonl"
+        data.write_text("".join(f'{{"question": "What is {n}?", "answer": "#### "}}\n' for n in range(20)))
+        given = ("preview", "quick-start", *self.SMALL, "--set", "task.name=gsm8k", "--set", f"task.path={data}")
+        document = ask(*given, exit_code=2)
+        assert (document["error"], document["gold"]["faulty"], document["gold"]["left_out"]) == (None, 20, False)
+        left = ask(*given, "--set", "task.gold_faults=leave_out", exit_code=2)
+        assert "no training problems" in left["error"]
 
 
 class TestLaunch:

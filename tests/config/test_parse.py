@@ -148,3 +148,8 @@ def test_runs_that_differ_in_the_seed_alone_are_one_arm():
 def test_a_config_cannot_be_changed():
     with pytest.raises(Exception, match="frozen"):
         RunConfig().rollout.group_size = 4  # type: ignore[misc]
+
+
+@pytest.mark.parametrize("text", ["Q: {question}: {", "a: b: c", "[open", "@at"])
+def test_an_assigned_value_that_is_no_yaml_is_the_text_it_is(text: str) -> None:
+    assert parse_assignment(f"prompt.text={text}") == ("prompt.text", text)

@@ -297,3 +297,11 @@ def test_reuse_is_what_expert_iteration_does_and_is_not_remarked_on():
     assert not uncorrected(learn_from="correct")
     found = remarks(parse_config(EXPERT | {"overlong_buffer": 8}))
     assert any("overlong_penalty changes no gradient" in remark for remark in found)
+
+
+def test_settings_of_training_are_not_remarked_on_where_nothing_is_trained():
+    settings = {"checkpoints.every": 3, "stopping.min_gain": 0.1, "entropy.change": 0.1, "evaluation.split": "test"}
+    assert len(remarks(parse_config(settings))) > 3
+    assert remarks(parse_config(settings | {"grpo.steps": 0})) == ()
+    (said,) = remarks(parse_config({"grpo.steps": 0, "kl.measure": True}))
+    assert said == "kl and entropy have no effect: with grpo.steps=0 nothing is trained."

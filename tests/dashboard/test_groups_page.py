@@ -5,7 +5,7 @@ from random import Random
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from dashboard.components.completions import advantage_words, completion_table
+from dashboard.components.completions import advantage_words, completion_columns, completion_table
 from engine.config import parse_config
 from engine.store import queue, reads, writes
 from engine.store.database import Database, open_database
@@ -134,6 +134,25 @@ def test_tables_hold_previews_of_at_most_300_characters(db) -> None:
     long = replace(first, text="x" * 100_000, answer="y" * 1_000)
     table = completion_table([long])
     assert (len(table["text"][0]), len(table["answer"][0])) == (300, 60)
+
+
+def test_every_part_of_the_rewards_is_a_column_with_a_title_and_a_tooltip(db) -> None:
+    succeeded, *_ = filled(db)
+    first, second = reads.completions(db, reads.groups(db, succeeded, 1)[0].group_id)[:2]
+    costs = {"placebo": 1.0, "length": -0.1, "repetition": 0.0, "overlong": -0.5}
+    table = completion_table([replace(first, reward_parts=costs), replace(second, reward_parts={"mine": 2.0})])
+    parts = [name for name in table.columns if name.startswith("part:")]
+    assert parts == ["part:placebo", "part:length", "part:repetition", "part:overlong", "part:mine"]
+    assert (table["part:length"][0], table["part:mine"][1]) == (-0.1, 2.0)
+    columns = completion_columns(table.columns)
+    assert [columns[part]["label"] for part in parts] == [
+        "Placebo",
+        "Length cost",
+        "Repetition cost",
+        "Overlong",
+        "mine",
+    ]
+    assert all(columns[part]["help"].startswith("Reward part") for part in parts)
 
 
 def test_the_advantage_is_explained_with_the_numbers_of_the_group(db) -> None:

@@ -1,7 +1,11 @@
+import shlex
+from pathlib import Path
+
+import pytest
 from streamlit.testing.v1 import AppTest
 
 from dashboard.components.launch import launch
-from engine.config import fields
+from engine.config import fields, parse_assignment
 from engine.store.database import Database
 from engine.store.reads import get_run, list_runs
 from tests.dashboard.open_page import filled, open_page
@@ -9,7 +13,8 @@ from tests.dashboard.open_page import filled, open_page
 
 def field(at: AppTest, path: str):
     key = f"new_run:{path}"
-    return next(each for each in (*at.text_input, *at.selectbox, *at.multiselect) if each.key == key)
+    inputs = (*at.text_input, *at.text_area, *at.selectbox, *at.multiselect, *at.segmented_control)
+    return next(each for each in inputs if each.key and (each.key == key or each.key.startswith(f"{key}:select:")))
 
 
 def launch_button(at: AppTest):
@@ -22,6 +27,7 @@ def shown(at: AppTest) -> str:
 
 def test_every_field_of_the_config_is_in_the_form_with_its_help(db: Database) -> None:
     at = open_page("new_run")
+    field(at, "prompt.name").set_value("custom").run()
     for each in fields():
         assert each.sentence in field(at, each.path).help
 
@@ -202,3 +208,102 @@ def test_a_checkpoint_that_is_not_there_is_said_at_the_launch_and_nothing_is_que
     field(at, "model.init_from").set_value("run:nothing").run()
     assert launch_button(at).disabled
     assert "names no checkpoint; write run" in shown(at)
+
+
+def test_the_columns_of_a_file_are_offered_with_their_first_values(db: Database, tmp_path: Path) -> None:
+    file = tmp_path / "mine.jsonl"
+    file.write_text('{"prompt": "What is *1*?", "meta": {"result": 4}}\n')
+    at = open_page("new_run")
+    field(at, "task.name").set_value("jsonl").run()
+    assert field(at, "task.question_column").key == "new_run:task.question_column"
+    field(at, "task.path").set_value(f"{file}x").run()
+    assert "there is no" in shown(at)
+    assert not launch_button(at).disabled, "a worker elsewhere may have it"
+    field(at, "task.path").set_value(str(file)).run()
+    assert "there is no" not in shown(at)
+    assert "The data has no column question; choose one" in shown(at)
+    columns = field(at, "task.question_column")
+    assert columns.options == ["empty", "prompt · What is *1*?", "meta.result · 4"]
+    columns.set_value("prompt").run()
+    field(at, "task.answer_column").set_value("meta.result").run()
+    assert "In the first row: What is \\*1\\*?" in field(at, "task.question_column").help
+    assert "has no column" not in shown(at)
+    config = at.session_state["new_run_draft"].checked.config
+    assert (config.task.question_column, config.task.answer_column) == ("prompt", "meta.result")
+
+
+def test_a_column_that_the_data_lacks_stays_until_another_is_chosen(db: Database, tmp_path: Path) -> None:
+    file = tmp_path / "mine.csv"
+    file.write_text("question,answer\na,1\n")
+    at = open_page("new_run")
+    field(at, "task.name").set_value("math").run()
+    field(at, "task.question_column").set_value("other").run()
+    field(at, "task.path").set_value(str(file)).run()
+    columns = field(at, "task.question_column")
+    assert columns.value == "other"
+    assert columns.options[-1] == "other (not there)"
+    assert "Reads `answer`" in shown(at)
+
+
+def test_only_the_fields_of_the_chosen_task_stand_open(db: Database) -> None:
+    at = open_page("new_run")
+    hidden = next(each for each in at.expander if each.label == "Of other tasks")
+
+    def keys() -> set[str]:
+        return {each.key.removeprefix("new_run:") for each in (*hidden.text_input, *hidden.selectbox) if each.key}
+
+    assert {"task.path", "task.generator", "task.context"} <= keys()
+    assert "task.largest_operand" not in keys()
+    field(at, "task.name").set_value("finqa").run()
+    hidden = next(each for each in at.expander if each.label == "Of other tasks")
+    assert {"task.largest_operand", "task.generator"} <= keys()
+    assert not {"task.path", "task.context"} & keys()
+
+
+def test_a_custom_prompt_is_typed_on_several_lines_and_read_by_a_reward_of_the_list(db: Database) -> None:
+    at = open_page("new_run")
+    assert "new_run:prompt.text" not in [each.key for each in at.text_area]
+    field(at, "prompt.name").set_value("custom").run()
+    assert "text has \\{question\\} 0 times" in shown(at)
+    assert launch_button(at).disabled
+    field(at, "prompt.text").set_value("Q: {question}\nA: \\boxed{").run()
+    reward = field(at, "prompt.reward")
+    assert {"boxed", "gsm8k", "answer_tag"} <= set(reward.options)
+    reward.set_value("boxed").run()
+    assert not launch_button(at).disabled
+    command = at.code[0].value
+    words = shlex.split(command.replace("\\\n", " "))
+    changes = dict(parse_assignment(words[at + 1]) for at, word in enumerate(words) if word == "--set")
+    assert changes["prompt.text"] == "Q: {question}\nA: \\boxed{"
+    # Back to another prompt: the text has no place there, so it stays in sight until it is gone.
+    field(at, "prompt.name").set_value("minimal").run()
+    assert "text is used by prompt\\.name=custom only" in shown(at)
+    field(at, "prompt.text").set_value("").run()
+    assert not launch_button(at).disabled
+
+
+def test_the_reward_is_made_a_placebo_by_one_click(db: Database) -> None:
+    at = open_page("new_run")
+    field(at, "reward.placebo").set_value("random").run()
+    assert at.session_state["new_run_draft"].checked.config.reward.placebo == "random"
+    assert "the reward says nothing of the answer" in shown(at)
+
+
+def test_the_generators_that_are_installed_are_offered(db: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dashboard.components.field_input.generators", lambda: ("chain_sum", "gcd"))
+    at = open_page("new_run")
+    assert field(at, "task.generator").key == "new_run:task.generator"
+    field(at, "task.name").set_value("reasoning_gym").run()
+    assert field(at, "task.generator").options == ["empty", "chain_sum", "gcd"]
+    field(at, "task.generator").set_value("gcd").run()
+    assert at.session_state["new_run_draft"].checked.config.task.generator == "gcd"
+
+
+def test_a_choice_stays_when_the_words_for_it_change(db: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dashboard.components.field_input.generators", lambda: ("chain_sum", "gcd"))
+    at = open_page("new_run")
+    assert field(at, "prompt.reward").options[0] == "the prompt's (answer_tag)"
+    field(at, "task.name").set_value("reasoning_gym").run()
+    field(at, "task.generator").set_value("chain_sum").run()
+    assert field(at, "prompt.reward").options[0] == "the prompt's (reasoning_gym)"
+    assert at.session_state["new_run_draft"].checked.config.prompt.reward is None

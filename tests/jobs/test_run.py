@@ -309,3 +309,24 @@ def test_the_log_of_a_step_of_sft_has_its_loss() -> None:
     metrics = {"loss": 0.0625, "entropy": 0.25, "step_time": 0.5}
     assert step_line(StepRecord(3, metrics), 20) == "step 3/20  loss 0.062  entropy 0.250  time 0.50 s"
     assert "loss" not in step_line(StepRecord(3, {**metrics, "reward": 0.5}), 20)
+
+
+def test_a_run_without_steps_fails_is_queued_again_and_succeeds_at_step_0(db: Database, claimed: Claimed) -> None:
+    def fails(*_: Any, **__: Any) -> Outcome:
+        raise RuntimeError("no")
+
+    evaluation = {"size": 3, "samples": 2, "split": "test"}
+    claim = claimed(grpo={"steps": 0}, evaluation=evaluation, rollout={"max_tokens": 8})
+    assert attempt(db, claim, fails) == 1
+    queue.requeue(db, claim.run_id)
+    again = queue.claim_next(db, worker_id="w", host="here", now=datetime.now(UTC))
+    assert again is not None
+    assert attempt(db, again, None) == 0
+    run, (greedy, sampled) = run_of(db, claim), reads.evaluations(db, [claim.run_id])
+    assert (run.status, run.step, run.total_steps, run.attempts) == ("succeeded", 0, 0, 2)
+    assert (sampled.split, sampled.problems, sampled.samples, greedy.n) == ("test", 3, 2, 3)
+    assert run.last_accuracy == sampled.accuracy
+    assert {"eval/test/pass@2", "eval/test/majority@2", "eval/test/greedy_accuracy"} <= set(
+        reads.last_metrics(db, run.run_id)
+    )
+    assert reads.checkpoints(db, run.run_id) == []

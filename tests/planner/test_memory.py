@@ -172,3 +172,10 @@ def test_every_part_of_every_plan_has_bytes_and_a_sentence(prompt_tokens: int) -
         assert part.bytes > 0
         assert part.sentence.endswith(".")
         assert part.phases
+
+
+def test_a_run_without_steps_needs_no_memory_for_an_update() -> None:
+    plan = plan_memory(config(grpo__steps=0), SHAPE, prompt_tokens=5)
+    assert {part.name for part in plan.parts} <= {"weights", "prompts", "draw", "cache"}
+    assert (plan.bytes_in("update"), plan.largest_phase) == (0, "rollout")
+    assert parts(grpo__steps=0)["weights"].bytes == 172 * 4

@@ -72,6 +72,15 @@ class TestTheSuitesThatComeAlong:
         assert {fields["grpo.loss_type"] for fields in changed} == {"grpo_no_clip"}
         assert all(arm.config.kl.measure for arm in (clip, *others))
 
+    def test_placebo_lays_each_placebo_beside_the_quick_start(self):
+        grpo, *others = load_suite("placebo").arms
+        assert diff(load_preset("quick-start").config, grpo.config) == {"grpo.steps": (100, 60)}
+        assert {arm.name: diff(grpo.config, arm.config) for arm in others} == {
+            "random": {"reward.placebo": ("none", "random")},
+            "always-one": {"reward.placebo": ("none", "always_one")},
+            "format-only": {"reward.placebo": ("none", "format_only")},
+        }
+
     def test_sft_ceiling_gives_every_arm_as_much_grpo_behind_more_or_less_sft(self):
         grpo, *others = load_suite("sft-ceiling").arms
         assert {arm.config.grpo.steps for arm in (grpo, *others)} == {60}
@@ -227,7 +236,8 @@ class TestFaults:
 
     def test_an_unknown_suite_names_the_known_ones(self):
         with pytest.raises(
-            ConfigError, match=r"^suite=clips does not exist; use one of kl-or-clip, recipes, sft-ceiling, or the"
+            ConfigError,
+            match=r"^suite=clips does not exist; use one of kl-or-clip, placebo, recipes, sft-ceiling, or the",
         ):
             load_suite("clips")
 

@@ -2,12 +2,14 @@
 
 import math
 import random
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import numpy as np
 
 from engine.config import RunConfig, parse_config
+from engine.stats.pass_at_k import curve_points, pass_at_k
 from engine.store import queue, writes
 from engine.store.database import Database
 from engine.types import (
@@ -177,6 +179,36 @@ def evaluation_record(step: int, accuracy: float, *, greedy: bool = False) -> Ev
         metrics={"accuracy": n_correct / EVALUATED, "format": 1.0, "mean_length": float(np.mean(lengths))},
         answers=answers,
     )
+
+
+def sampled_evaluation(step: int, right: Sequence[int], *, samples: int, hostile: bool = False) -> EvaluationRecord:
+    """Return an evaluation with `samples` answers to each problem, the first `right` of them being correct.
+
+    Of the others the last is unreadable, the one before it not graded, where there are so many. With `hostile` the
+    last answer to the first problem has the hostile text.
+    """
+    answers = []
+    for index, n_right in enumerate(right):
+        problem = Problem(f"validation-{index}", f"{index} + 5 = ?", str(index + 5), "validation")
+        for sample in range(samples):
+            answer = str(index + 5) if sample < n_right else str(index)
+            reward, completion = _reward(sample < n_right, answer), _completion(answer)
+            if n_right <= sample == samples - 1:
+                reward = Reward(0.0, {"format": 0.0, "answer": 0.0}, None, "unreadable", "no complete <answer> tag")
+                completion = replace(completion, text=HOSTILE_TEXT if hostile and index == 0 else "no idea")
+            elif n_right <= sample == samples - 2:
+                reward = Reward(None, {}, answer, "not_graded", "stopped after 3 s")
+            answers.append(EvaluationAnswer(problem, sample, completion, reward))
+    shares = [count / samples for count in right]
+    metrics = {
+        "accuracy": float(np.mean(shares)),
+        "format": 1.0,
+        "mean_length": 15.5,
+        "not_graded": sum(answer.reward.verdict == "not_graded" for answer in answers) / len(answers),
+        **{f"pass@{k}": float(pass_at_k(samples, right, k).mean()) for k in curve_points(samples)},
+        **({f"majority@{samples}": float(np.mean([count > samples / 2 for count in right]))} if samples > 1 else {}),
+    }
+    return EvaluationRecord(step, "validation", "sampled", 1.0, metrics, answers)
 
 
 def _run(

@@ -161,7 +161,7 @@ def test_a_run_of_the_first_version_may_go_on_writing_after_the_migration(old_db
 
 
 def test_a_store_of_the_first_schema_is_not_read_before_it_is_migrated(old_db: Database):
-    with pytest.raises(StoreError, match=r"schema=0001 .* is older than this program needs \(0002\); start the worker"):
+    with pytest.raises(StoreError, match=r"schema=0001 .* is older than this program needs \(0003\); start the worker"):
         open_database(old_db.url, read_only=True)
 
 

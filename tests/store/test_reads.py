@@ -2,18 +2,19 @@ import math
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from sqlalchemy import event, insert, text
 
-from engine.config import RunConfig
+from engine.config import RunConfig, parse_config
 from engine.errors import StoreError
 from engine.store import queue, reads, schema, writes
 from engine.store.database import Database
 from engine.store.records import MetricPoint
 from engine.types import StepRecord
-from tests.store.filled import HOSTILE_TEXT, fill_demo_store, fill_run_with_updates
+from tests.store.filled import HOSTILE_TEXT, fill_demo_store, fill_run_with_updates, sampled_evaluation
 
 
 @contextmanager
@@ -201,3 +202,44 @@ def test_opening_a_group_and_following_a_curve_never_scan_a_table(db: Database):
     for found in plans:
         assert "SCAN" not in found
         assert "TEMP B-TREE" not in found
+
+
+def test_the_answers_of_an_evaluation_are_counted_problem_by_problem(db: Database, run_id: str):
+    writes.write_evaluation(db, run_id, sampled_evaluation(0, [1, 4, 0], samples=4))
+    (row,) = reads.evaluations(db, [run_id])
+    counts, problems = reads.answer_counts(db, row.evaluation_id), reads.evaluation_problems(db, row.evaluation_id)
+    assert (row.problems, row.samples, row.n) == (3, 4, 12)
+    assert (counts.n.tolist(), counts.right.tolist()) == ([4, 4, 4], [1, 4, 0])
+    assert [(each.problem_id, each.correct, each.wrong, each.unreadable, each.not_graded) for each in problems] == [
+        ("validation-0", 1, 1, 1, 1),
+        ("validation-1", 4, 0, 0, 0),
+        ("validation-2", 0, 2, 1, 1),
+    ]
+    last = reads.evaluation_answers(db, row.evaluation_id, problems[2].answers)
+    assert [(each.problem_id, each.sample, each.index) for each in last] == [
+        ("validation-2", n, 8 + n) for n in range(4)
+    ]
+
+
+def test_one_problem_asked_twice_in_an_evaluation_is_two(db: Database, run_id: str):
+    record = sampled_evaluation(0, [2, 0], samples=2)
+    again = [replace(answer, problem=record.answers[0].problem) for answer in record.answers]
+    writes.write_evaluation(db, run_id, replace(record, answers=again))
+    (row,) = reads.evaluations(db, [run_id])
+    assert reads.answer_counts(db, row.evaluation_id).right.tolist() == [2, 0]
+
+
+def test_an_evaluation_without_stored_answers_has_no_counts(db: Database, run_id: str):
+    writes.write_evaluation(db, run_id, replace(sampled_evaluation(0, [1], samples=2), answers=()), n=2)
+    (row,) = reads.evaluations(db, [run_id])
+    assert len(reads.answer_counts(db, row.evaluation_id)) == 0
+    assert reads.evaluation_problems(db, row.evaluation_id) == []
+
+
+def test_the_accuracies_of_a_run_are_those_of_the_split_in_its_config(db: Database):
+    tested = queue.enqueue(db, parse_config({"evaluation.split": "test", "grpo.steps": 0}), name="tested")
+    for split, right in (("test", [2, 0]), ("validation", [2, 2])):
+        writes.write_evaluation(db, tested, replace(sampled_evaluation(0, right, samples=2), split=split))
+    run = reads.get_run(db, tested)
+    assert run is not None
+    assert (run.first_accuracy, run.last_accuracy, run.best_accuracy, run.best_step) == (0.5, 0.5, 0.5, 0)

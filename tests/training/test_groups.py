@@ -9,6 +9,7 @@ from engine.errors import RewardError
 from engine.training.batch import build_batch
 from engine.training.groups import RewardedGroup, assign_advantages
 from engine.training.summary import rollout_metrics
+from engine.types import Reward
 
 BATCH = {"rollout.rollout_batch_size": 8, "rollout.group_size": 4}
 
@@ -61,3 +62,14 @@ def test_a_wrong_number_of_rewards_is_refused_and_never_spread(groups, rewards, 
         build_batch(groups, rewards, device=torch.device("cpu")).with_advantages(np.zeros((2, count), np.float32))
     with pytest.raises(ValueError, match="zip"):
         assign_advantages(groups, [members, rewards[1]], parse_config(BATCH))
+
+
+def test_every_part_has_mean_and_std_over_the_graded_completions_that_have_it(groups, rewards):
+    rewards[0][0] = replace(rewards[0][0], parts={"format": 1.0, "answer": 1.0, "mine": 4.0})
+    rewards[1][3] = replace(rewards[1][3], parts={"format": 1.0, "answer": 0.0, "mine": 1.0})
+    rewards[1][2] = Reward(None, {}, None, "not_graded")
+    metrics = rollout_metrics(groups, rewards, assign_advantages(groups, rewards, parse_config(BATCH)))
+    assert metrics["rewards/answer/mean"] == pytest.approx(2 / 7)
+    assert metrics["rewards/answer/std"] == pytest.approx((10 / 49) ** 0.5)  # 2/7 · 5/7
+    assert (metrics["rewards/format/mean"], metrics["rewards/format/std"]) == (1.0, 0.0)
+    assert (metrics["rewards/mine/mean"], metrics["rewards/mine/std"]) == (2.5, 1.5)

@@ -1,0 +1,1 @@
+"""Statistics of evaluations: numbers in, numbers out; no config, store or model."""
