@@ -65,7 +65,7 @@ def load_policy(name: str, *, dtype: str = "float32", device: str = "auto") -> P
     disable_progress_bar()
     if has_adapter(Path(name)):
         return load_merged(Path(name), dtype=dtype, device=device)
-    source = str(TINY_MATH) if name == "tiny-math" else name
+    source = model_source(name)
     target = resolve_device(device)
     options: dict[str, Any] = {"dtype": _DTYPES[dtype], "use_safetensors": True, "attn_implementation": "sdpa"}
     tokenizer = load_tokenizer_of(name)
@@ -76,6 +76,11 @@ def load_policy(name: str, *, dtype: str = "float32", device: str = "auto") -> P
     return Policy(model=model.to(target).eval(), tokenizer=tokenizer)
 
 
+def model_source(name: str) -> str:
+    """Return the folder, or the name on the hub, that a model's name stands for."""
+    return str(TINY_MATH) if name == "tiny-math" else name
+
+
 def load_tokenizer_of(name: str) -> Any:
     """Load the tokenizer of the policy that `load_policy(name)` would give, without its weights.
 
@@ -83,7 +88,7 @@ def load_tokenizer_of(name: str) -> Any:
         PolicyError: if it is not there.
     """
     try:
-        return load_tokenizer(str(TINY_MATH) if name == "tiny-math" else name)
+        return load_tokenizer(model_source(name))
     except (OSError, ValueError) as error:
         raise _not_loadable(name, error) from error
 

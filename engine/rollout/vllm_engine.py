@@ -50,14 +50,14 @@ class VllmEngine:
         max_rows: int,
         dtype: str,
         gpu_memory_utilization: float = 0.4,
-        kv_cache_bytes: int | None = None,
+        cache_bytes: int | None = None,
         enforce_eager: bool = True,
         tensor_parallel_size: int = 1,
         seed: int = 0,
     ) -> None:
         """Start vLLM with the shape of the model in `folder`; its weights come from `model` before the first prompt.
 
-        `kv_cache_bytes` is the room for keys and values on a CPU, `gpu_memory_utilization` the share of a GPU's memory
+        `cache_bytes` is the room for keys and values on a CPU, `gpu_memory_utilization` the share of a GPU's memory
         that vLLM takes in all, while it samples.
 
         Raises:
@@ -70,9 +70,9 @@ class VllmEngine:
         self._asleep, self._stale = False, True
         self.weight_version = 0
         """How often weights have been pushed."""
-        vllm = _vllm(self._on_gpu)
+        vllm, state = _vllm(self._on_gpu), torch.get_rng_state()
         # A prompt computed in parts rewinds its request's generator, which a generator of the CPU refuses.
-        memory: dict[str, Any] = {"kv_cache_memory_bytes": kv_cache_bytes, "enable_chunked_prefill": False}
+        memory: dict[str, Any] = {"kv_cache_memory_bytes": cache_bytes, "enable_chunked_prefill": False}
         if self._on_gpu:
             memory = {"gpu_memory_utilization": gpu_memory_utilization, "enable_sleep_mode": True}
         try:
@@ -90,6 +90,7 @@ class VllmEngine:
             )
         except Exception as error:  # whatever it is that keeps it from starting, the run ends with it
             raise RolloutError(f"rollout.engine=vllm does not start: {_line(error)}; {_WAYS_OUT}") from error
+        torch.set_rng_state(state)  # which vLLM has seeded anew
 
     def generate(
         self, prompts: Sequence[Sequence[int]], *, n: int, sampling: SamplingParams, seed: int
@@ -193,13 +194,10 @@ def _vllm(on_gpu: bool) -> Any:
         raise RolloutError("rollout.engine=vllm: vLLM is not installed; run `make vllm`, or use engine=transformers")
     for name, value in (_ENVIRONMENT if on_gpu else _ENVIRONMENT | _ON_CPU).items():
         os.environ.setdefault(name, value)
-    threads, state = torch.get_num_threads(), torch.get_rng_state()
     try:
         import vllm
     except Exception as error:  # a half-installed package fails in ways of its own
         raise RolloutError(f"rollout.engine=vllm: vLLM cannot be imported: {_line(error)}; run `make vllm`") from error
-    torch.set_num_threads(threads)
-    torch.set_rng_state(state)
     return vllm
 
 

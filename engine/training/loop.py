@@ -76,6 +76,7 @@ def train(
             in_hand = taken.in_hand
             break
         in_hand = None
+        setup.engine.weights_changed()
 
         state = replace(
             taken.state,
