@@ -70,7 +70,7 @@ class VllmEngine:
         self._asleep, self._stale = False, True
         self.weight_version = 0
         """How often weights have been pushed."""
-        vllm, state = _vllm(self._on_gpu), torch.get_rng_state()
+        vllm, state = import_vllm(on_gpu=self._on_gpu), torch.get_rng_state()
         # A prompt computed in parts rewinds its request's generator, which a generator of the CPU refuses.
         memory: dict[str, Any] = {"kv_cache_memory_bytes": cache_bytes, "enable_chunked_prefill": False}
         if self._on_gpu:
@@ -189,7 +189,12 @@ def _log_probs(output: Any, token_ids: Sequence[int]) -> FloatArray:
     return np.array(values, np.float32)
 
 
-def _vllm(on_gpu: bool) -> Any:
+def import_vllm(*, on_gpu: bool) -> Any:
+    """Return the package vllm, imported with what it reads from the environment.
+
+    Raises:
+        RolloutError: if it is not installed, or not whole.
+    """
     if find_spec("vllm") is None:
         raise RolloutError("rollout.engine=vllm: vLLM is not installed; run `make vllm`, or use engine=transformers")
     for name, value in (_ENVIRONMENT if on_gpu else _ENVIRONMENT | _ON_CPU).items():
