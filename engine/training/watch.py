@@ -42,8 +42,8 @@ class StepWatch:
             beside = "" if usual is None else f", before {usual:.2g}"
             yield (
                 "sampler_mismatch",
-                f"sampler and trainer disagree: mean |difference| of their log-probs {difference:.2g} nats{beside}, mean "
-                f"ratio {ratio:.3g} (usually {RATIO_BAND[0]:g} to {RATIO_BAND[1]:g}). Likely cause: "
+                f"sampler and trainer disagree: mean |difference| of their log-probs {difference:.2g} nats{beside}, "
+                f"mean ratio {ratio:.3g} (usually {RATIO_BAND[0]:g} to {RATIO_BAND[1]:g}). Likely cause: "
                 f"{likely_cause(self._config, jumped=jumped)}.",
             )
         else:
@@ -55,8 +55,8 @@ class StepWatch:
             longest = self._config.rollout.max_tokens
             yield (
                 "length_limit",
-                f"{share:.0%} of the completions were cut off at max_tokens={longest}: most rewards say that the answer "
-                "did not fit, not that it was wrong; raise rollout.max_tokens, or see whether the policy rambles",
+                f"{share:.0%} of the completions were cut off at max_tokens={longest}: most rewards say that the "
+                "answer did not fit, not that it was wrong; raise rollout.max_tokens, or see whether the policy rambles",
             )
 
 
