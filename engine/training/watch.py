@@ -56,7 +56,7 @@ class StepWatch:
             yield (
                 "length_limit",
                 f"{share:.0%} of the completions were cut off at max_tokens={longest}: most rewards say that the "
-                "answer did not fit, not that it was wrong; raise rollout.max_tokens, or see whether the policy rambles",
+                "answer did not fit, not that it was wrong; raise rollout.max_tokens, or see if the policy rambles",
             )
 
 
