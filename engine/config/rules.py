@@ -78,6 +78,12 @@ def _problems(config: "RunConfig") -> Iterator[FieldProblem]:
     yield from _task_problems(config)
     yield from _prompt_problems(config)
     yield from _reward_problems(config)
+    if config.rollout.engine == "vllm" and config.lora.rank is not None:
+        yield FieldProblem(
+            "rollout.engine",
+            f"engine=vllm samples with whole weights, and lora.rank={config.lora.rank} trains adapters beside them; "
+            "leave lora.rank empty or set engine=transformers",
+        )
 
 
 def _reward_problems(config: "RunConfig") -> Iterator[FieldProblem]:

@@ -26,6 +26,7 @@ from engine.config.sections import (
     StoppingConfig,
     TaskConfig,
     TruncationConfig,
+    VllmConfig,
     about,
 )
 
@@ -42,6 +43,7 @@ class RunConfig(Section):
     prompt: PromptConfig = PromptConfig()
     reward: RewardConfig = RewardConfig()
     rollout: RolloutConfig = RolloutConfig()
+    vllm: VllmConfig = VllmConfig()
     truncation: TruncationConfig = TruncationConfig()
     sft: SftConfig = SftConfig()
     grpo: GrpoConfig = GrpoConfig()

@@ -75,3 +75,11 @@ class RolloutEngine(Protocol):
         .5 / .625 = .8.
         """
         ...
+
+    def weights_changed(self) -> None:
+        """Say that the trainer has changed the weights; the next completion is drawn with the new ones."""
+        ...
+
+    def rest(self) -> None:
+        """Say that nothing is sampled for a while: memory that only sampling needs may go to the update."""
+        ...

@@ -72,6 +72,12 @@ class TransformersEngine:
                 self._model.train()
         return [completions[index * n : (index + 1) * n] for index in range(len(prompts))]
 
+    def weights_changed(self) -> None:
+        """Nothing to do: the model is the trainer's own."""
+
+    def rest(self) -> None:
+        """Nothing to give back: caches go with the batch they were made for."""
+
     def _sample(
         self,
         prompts: Sequence[Sequence[int]],

@@ -37,6 +37,7 @@ def take_grpo_step(
     if number == 1 and in_hand is None:
         begin_grpo(setup)
     drawn = in_hand.drawn if in_hand else draw_groups(setup, config, state, clock=clock, stop=stop)
+    setup.engine.rest()
     with clock("update"):
         batch = build_batch(
             drawn.groups,

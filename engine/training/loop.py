@@ -21,6 +21,7 @@ from engine.training.sft import take_sft_step
 from engine.training.state import TrainingState, with_evaluation
 from engine.training.step import CutShort
 from engine.training.stopping import early_end
+from engine.training.watch import StepWatch
 from engine.types import DecodingMode
 
 STEP_PHASES = ("time/rollout", "time/score", "time/update")
@@ -59,6 +60,7 @@ def train(
     setup = set_up(config, threads=threads, start=start, initial_weights=initial_weights)
     announce(setup, config, recorder, graded_before)
     keeper = CheckpointKeeper(folder / "checkpoints", setup, config.checkpoints, recorder)
+    watch = StepWatch(config, recorder)
     not_graded = NotGradedWatch(config.stopping.max_not_graded, recorder)
     clock, began, state = PhaseClock(setup.policy.device), time.monotonic(), setup.state
     in_hand = setup.in_hand
@@ -76,6 +78,7 @@ def train(
             in_hand = taken.in_hand
             break
         in_hand = None
+        setup.engine.weights_changed()
 
         state = replace(
             taken.state,
@@ -92,7 +95,9 @@ def train(
             "memory/rss": float(psutil.Process().memory_info().rss),
         }
         with clock("write"):
-            recorder.step(taken.summarize(measured))
+            record = taken.summarize(measured)
+            recorder.step(record)
+        watch.look(record.metrics, step=step)
         not_graded.look(taken.judged, step=step)
         ends_phase = step in (config.sft.steps, config.total_steps)
         if step % config.evaluation.every == 0 or ends_phase:

@@ -12,13 +12,14 @@ from engine.errors import CheckpointError
 from engine.planner.memory import rows_at_once
 from engine.policy.adapter import add_lora, has_adapter, load_adapter
 from engine.policy.gradient_checkpointing import enable_gradient_checkpointing
-from engine.policy.policy import Policy, load_policy
+from engine.policy.policy import Policy, load_policy, model_source
 from engine.policy.reference import ReferencePolicy
 from engine.rewards.choice import reward_named
 from engine.rewards.gold import GoldFault, with_good_gold
 from engine.rewards.verifiers import RewardFn
 from engine.rollout.protocol import RolloutEngine, SamplingParams
 from engine.rollout.transformers_engine import TransformersEngine
+from engine.rollout.vllm_engine import VllmEngine
 from engine.tasks.demonstrations import load_demonstrations
 from engine.tasks.prompts import PromptTemplate, prompt_of
 from engine.tasks.task import Task, load_task
@@ -28,6 +29,9 @@ from engine.training.in_hand import StepInHand, load_step_in_hand
 from engine.training.optimizer import OptimizerStep, make_optimizer
 from engine.training.state import TrainingState, forked_state, start_state
 from engine.types import Demonstration, Problem
+
+PROMPT_ROOM = 1024
+"""Tokens of a prompt that vLLM makes room for where `vllm.max_model_len` does not say."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +114,7 @@ def set_up(config: RunConfig, *, threads: int, start: StartPoint | None, initial
     optimizer.skipped_in_a_row = state.skipped_in_a_row
     return Setup(
         policy=policy,
-        engine=TransformersEngine(policy.model, policy.tokenizer, max_rows=rows_at_once(config)),
+        engine=_engine(config, policy),
         optimizer=optimizer,
         task=task,
         prompt=prompt,
@@ -131,6 +135,26 @@ def set_up(config: RunConfig, *, threads: int, start: StartPoint | None, initial
         demonstrations=demonstrations,
         reference=reference,
         in_hand=in_hand,
+    )
+
+
+def _engine(config: RunConfig, policy: Policy) -> RolloutEngine:
+    """Return the engine that `rollout.engine` names, around the policy."""
+    if config.rollout.engine == "transformers":
+        return TransformersEngine(policy.model, policy.tokenizer, max_rows=rows_at_once(config))
+    vllm, positions = config.vllm, policy.model.config.get_text_config().max_position_embeddings
+    return VllmEngine(
+        policy.model,
+        policy.tokenizer,
+        model_source(config.model.name),
+        max_model_len=vllm.max_model_len or min(positions, PROMPT_ROOM + config.rollout.max_tokens),
+        max_rows=rows_at_once(config),
+        dtype=config.model.dtype if vllm.dtype == "model" else vllm.dtype,
+        gpu_memory_utilization=vllm.gpu_memory_utilization,
+        cache_bytes=vllm.cpu_cache << 20,
+        enforce_eager=vllm.enforce_eager,
+        tensor_parallel_size=vllm.tensor_parallel_size,
+        seed=config.seed,
     )
 
 

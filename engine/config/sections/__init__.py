@@ -9,6 +9,7 @@ from engine.config.sections.section import Section, about
 from engine.config.sections.sft import SftConfig, SftLoss
 from engine.config.sections.task import PromptConfig, TaskConfig
 from engine.config.sections.upkeep import CheckpointConfig, EvaluationConfig, LoggingConfig, StoppingConfig
+from engine.config.sections.vllm import VllmConfig
 
 __all__ = [
     "CheckpointConfig",
@@ -32,5 +33,6 @@ __all__ = [
     "TaskConfig",
     "TruncatedCompletions",
     "TruncationConfig",
+    "VllmConfig",
     "about",
 ]

@@ -10,7 +10,9 @@ TruncatedCompletions = Literal["keep", "mask", "exclude"]
 class RolloutConfig(Section):
     """How completions are sampled."""
 
-    engine: Literal["transformers"] = about("transformers", "The program that samples.")
+    engine: Literal["transformers", "vllm"] = about(
+        "transformers", "The program that samples; vllm has a section of its own and has to be installed."
+    )
     rollout_batch_size: int = about(128, "Completions sampled per step.", unit="completions", ge=2, le=65536)
     group_size: int = about(
         8, "Completions per prompt (G).", unit="completions", ge=2, le=1024, words=("num_generations",)
