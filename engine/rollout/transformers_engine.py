@@ -167,9 +167,11 @@ class TransformersEngine:
             if not prompt:
                 raise ValueError(f"prompt {index} has no tokens; a prompt needs at least one")
             if positions is not None and len(prompt) + sampling.max_tokens > positions:
+                room = positions - len(prompt)
+                way_out = f"use max_tokens of at most {room}" if room > 0 else "shorten it, or use another model"
                 raise ValueError(
                     f"prompt {index} has {len(prompt)} tokens, and max_tokens={sampling.max_tokens} more exceed "
-                    f"the {positions} positions of the model; use max_tokens of at most {positions - len(prompt)}"
+                    f"the {positions} positions of the model; {way_out}"
                 )
 
 

@@ -136,7 +136,7 @@ def test_a_token_budget_counts_the_examples_of_sft(tmp_path):
     budget = int(whole.steps[1].metrics["num_tokens"])
     notes, outcome = run(tmp_path / "short", **PURE, **{"stopping.max_sampled_tokens": budget})
     assert outcome == Outcome("succeeded", 2)
-    assert notes.events == ["token_limit"]
+    assert notes.events == ["grader", "token_limit"]
 
 
 def test_sft_learns_from_the_lines_of_a_file_alone(tmp_path):
