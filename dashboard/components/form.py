@@ -79,7 +79,7 @@ LABELS = {
     "entropy.change": "Change per step",
 }
 # Sections whose title is not just their name with a capital.
-TITLES = {"grpo": "GRPO", "kl": "KL", "lora": "LoRA", "sft": "SFT"}
+TITLES = {"grpo": "GRPO", "kl": "KL", "lora": "LoRA", "sft": "SFT", "vllm": "vLLM"}
 # Where the section's own sentence is too long for one line.
 FOLDS = {
     "lora": "low-rank adapters beside the weights (needs peft)",
@@ -89,6 +89,7 @@ FOLDS = {
     "sft": "on demonstrations, before GRPO or in its place",
     "kl": "the pull towards a reference policy",
     "evaluation": "accuracy on held-out problems",
+    "vllm": "how vLLM samples, where rollout.engine is vllm",
 }
 
 

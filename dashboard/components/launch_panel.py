@@ -16,6 +16,7 @@ from dashboard.data.pace import pace_of_runs_like
 from dashboard.data.workers import worker_alive
 from engine.config import remarks, to_yaml
 from engine.errors import GrpoLabError
+from engine.extras import missing_extras
 from engine.store.database import Database
 
 
@@ -46,6 +47,8 @@ def launch_panel(db: Database, draft: Draft) -> None:
             st.caption(":material/warning: No worker is running: the run will wait until one is (`make worker`).")
         st.markdown(expected_time(config, pace_of_runs_like(db, config), n_seeds, first_step))
         st.markdown("\n".join(f"- {line}" for line in plan_lines(config, first_step)))
+        for lack in missing_extras(config):
+            st.markdown(f":small[:orange[:material/warning: {lack}]]")
         for remark in remarks(config):
             st.caption(f":material/info: {escape_markdown(remark)}")
 
