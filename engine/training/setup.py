@@ -149,7 +149,7 @@ def _engine(config: RunConfig, policy: Policy) -> RolloutEngine:
         model_source(config.model.name),
         max_model_len=vllm.max_model_len or min(positions, PROMPT_ROOM + config.rollout.max_tokens),
         max_rows=rows_at_once(config),
-        dtype=config.model.dtype if vllm.dtype == "model" else vllm.dtype,
+        dtype=config.model.dtype if vllm.sampler_dtype == "model" else vllm.sampler_dtype,
         gpu_memory_utilization=vllm.gpu_memory_utilization,
         cache_bytes=vllm.cpu_cache << 20,
         enforce_eager=vllm.enforce_eager,

@@ -62,8 +62,8 @@ class StepWatch:
 
 def sampler_dtype(config: RunConfig) -> str:
     """Return the number format that the sampler computes in."""
-    by_vllm = config.rollout.engine == "vllm" and config.vllm.dtype != "model"
-    return config.vllm.dtype if by_vllm else config.model.dtype
+    by_vllm = config.rollout.engine == "vllm" and config.vllm.sampler_dtype != "model"
+    return config.vllm.sampler_dtype if by_vllm else config.model.dtype
 
 
 def likely_cause(config: RunConfig, *, jumped: bool) -> str:

@@ -47,7 +47,10 @@ def test_a_ratio_outside_its_band_is_told_from_the_first_step_on():
     ("settings", "cause"),
     [
         ({"rollout.min_p": 0.1}, "another distribution than the policy's"),
-        ({"rollout.engine": "vllm", "vllm.dtype": "bfloat16"}, "number format bfloat16, where the trainer has float32"),
+        (
+            {"rollout.engine": "vllm", "vllm.sampler_dtype": "bfloat16"},
+            "number format bfloat16, where the trainer has float32",
+        ),
         ({"rollout.min_tokens": 4}, "min_tokens=4"),
         ({"rollout.temperature": 0.6}, "another temperature than 0.6"),
         ({"model.dtype": "bfloat16"}, "rounding in bfloat16"),

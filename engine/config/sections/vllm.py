@@ -8,7 +8,7 @@ from engine.config.sections.section import Section, about
 class VllmConfig(Section):
     """vLLM in the trainer's process, where `rollout.engine` is vllm (needs vllm)."""
 
-    dtype: Literal["model", "float32", "bfloat16"] = about(
+    sampler_dtype: Literal["model", "float32", "bfloat16"] = about(
         "model", "Number format of vLLM's copy of the weights; `model` takes model.dtype."
     )
     max_model_len: int | None = about(
