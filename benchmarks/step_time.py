@@ -79,7 +79,7 @@ def measure(job: dict[str, Any] | None = None, *, repetitions: int = 3) -> list[
             cpu = median(step["cpu_s"] for step in sides[side][-1])
             load = os.getloadavg()[0]
             print(f"{side}: {cpu:.3g} CPU s/step, load {load:.1f}", file=sys.stderr)
-    check_tokens(job, [step for measured in (*sides["ours"], *sides["trl"]) for step in measured])
+    check_tokens(job, *([step for measured in sides[side] for step in measured] for side in pythons))
     shape = f"{Path(job['model']).name if Path(job['model']) != TINY_MATH else 'tiny-math'} "
     shape += f"{job['batch'] // job['group']}x{job['group']}x{job['tokens']}, {job['threads']} thread"
     return [
@@ -104,18 +104,18 @@ def _figure(step: dict[str, float], figure: str) -> float:
     return step["cpu_s"] - step["rollout_cpu_s"] if figure == "rest_cpu_s" else step[figure]
 
 
-def check_tokens(job: dict[str, Any], steps: Sequence[dict[str, float]]) -> None:
+def check_tokens(job: dict[str, Any], ours: Measured, theirs: Measured) -> None:
     """Check that every step sampled the tokens that the job asks for, behind prompts of the same lengths.
 
-    Raises RuntimeError if one did not.
+    Raises:
+        RuntimeError: if one did not.
     """
     wanted = job["batch"] * job["tokens"]
-    sampled = {step["tokens"] for step in steps}
-    if sampled != {wanted}:
-        raise RuntimeError(f"tokens={sorted(sampled)} were sampled in a step, not {wanted}; the times do not compare")
-    half = len(steps) // 2
-    prompts = [[step["prompt_tokens"] for step in side] for side in (steps[:half], steps[half:])]
-    if sorted(prompts[0]) != sorted(prompts[1]):
+    sampled = sorted({step["tokens"] for step in (*ours, *theirs)})
+    if sampled != [wanted]:
+        raise RuntimeError(f"tokens={sampled} were sampled in a step, not {wanted}; the times do not compare")
+    prompts = [[step["prompt_tokens"] for step in side] for side in (ours, theirs)]
+    if prompts[0] != prompts[1]:
         raise RuntimeError(f"prompt tokens per step differ: {prompts[0]} and {prompts[1]}; the times do not compare")
 
 
