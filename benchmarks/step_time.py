@@ -33,7 +33,7 @@ NAMES = {
     "cpu_s": "all",
     "wall_s": "all, by the wall",
     "rollout_cpu_s": "rollout",
-    "rest_cpu_s": "reward, update, store",
+    "rest_cpu_s": "all but rollout",
 }
 
 
@@ -73,9 +73,9 @@ def measure(job: dict[str, Any] | None = None, *, repetitions: int = 3) -> list[
     job = job or make_job()
     sides: dict[str, list[Measured]] = {"ours": [], "trl": []}
     pythons = {"ours": sys.executable, "trl": str(python_of(default_folder()))}
-    for repetition in range(repetitions):
+    for _ in range(repetitions):
         for side, python in pythons.items():
-            sides[side].append(run_side(python, f"benchmarks.step_{side}", job | {"seed": repetition}))
+            sides[side].append(run_side(python, f"benchmarks.step_{side}", job))
             cpu = median(step["cpu_s"] for step in sides[side][-1])
             load = os.getloadavg()[0]
             print(f"{side}: {cpu:.3g} CPU s/step, load {load:.1f}", file=sys.stderr)
