@@ -15,8 +15,8 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
-ROOT = Path(__file__).parent.parent
-TRL = "trl==1.16.0"
+from benchmarks.trl_environment import ROOT, default_folder, python_of
+
 TOLERANCE = 1e-5
 ROWS, TOKENS = 8, 48
 
@@ -209,32 +209,16 @@ def compare(seeds: int) -> bool:
     return agree
 
 
-def environment(folder: Path) -> Path:
-    """Return the Python of TRL's own environment, made on first use."""
-    python = folder / "bin" / "python"
-    ready = folder / ".ready"
-    if not ready.exists():
-        print(f"Installing {TRL} into {folder} (once; some minutes)", file=sys.stderr)
-        subprocess.run([sys.executable, "-m", "venv", "--clear", str(folder)], check=True)
-        pinned = ["-c", str(ROOT / "constraints.txt")]
-        packages = ["torch", "transformers", "array-api-compat", TRL]
-        install = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *pinned, *packages]
-        subprocess.run(install, check=True)
-        ready.touch()
-    return python
-
-
 def main() -> int:
     """Compare inside TRL's environment; return the exit status."""
-    caches = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache"))
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--environment", type=Path, default=caches / "grpo-lab" / TRL.replace("==", "-"))
+    parser.add_argument("--environment", type=Path, default=default_folder())
     parser.add_argument("--seeds", type=int, default=20, help="random draws per case")
     parser.add_argument("--inside", action="store_true", help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.inside:
         return 0 if compare(given.seeds) else 1
-    python = environment(given.environment)
+    python = python_of(given.environment)
     command = [python, "-m", "benchmarks.trl_agreement", "--inside", "--seeds", str(given.seeds)]
     return subprocess.run(command, cwd=ROOT, env=os.environ | {"PYTHONPATH": str(ROOT)}, check=False).returncode
 

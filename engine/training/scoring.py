@@ -12,6 +12,7 @@ from engine.grpo.log_probs import TokenScores
 from engine.policy.reference import ReferencePolicy
 from engine.training.batch import Batch
 from engine.training.forward import score_tokens
+from engine.training.passes import length_passes
 from engine.training.seeds import derive_seed, shuffled
 from engine.training.tally import Tally
 from engine.types import FloatArray
@@ -46,14 +47,15 @@ def score_rows(
     """
     measured = measured.to(batch.device)
     for micro in row_parts(rows, config.micro_batch_size):
-        part = score_tokens(
-            model,
-            batch.rows(micro),
-            temperature=config.rollout.temperature,
-            logits_memory=config.model.logits_memory,
-            entropy_rows=measured[micro],
-        )
-        write_scores(scores, micro, part)
+        for chosen in length_passes(micro, batch):
+            part = score_tokens(
+                model,
+                batch.rows(chosen),
+                temperature=config.rollout.temperature,
+                logits_memory=config.model.logits_memory,
+                entropy_rows=measured[chosen],
+            )
+            write_scores(scores, chosen, part)
 
 
 def entropy_rows(config: RunConfig, step: int) -> Tensor:

@@ -17,6 +17,7 @@ from engine.training.batch import Batch, pad_rows
 from engine.training.clock import PhaseClock
 from engine.training.forward import score_tokens
 from engine.training.optimizer import OptimizerStep, learning_rate
+from engine.training.passes import length_passes
 from engine.training.scoring import row_parts, some_rows
 from engine.training.seeds import derive_seed, shuffled
 from engine.training.setup import Setup
@@ -108,23 +109,24 @@ def teach(
         if stop():
             optimizer.drop_gradients()
             return None
-        rows = batch.rows(micro)
-        with checkpointing_layers(model):
-            scores = score_tokens(
-                model,
-                rows,
-                temperature=1.0,
-                logits_memory=config.model.logits_memory,
-                entropy_rows=measured[micro],
-            )
-            token_loss = policy_gradient_loss(scores.log_probs, rows.advantages, rows.loss_mask).loss
-            weights = aggregation_weights(rows.loss_mask, AGGREGATIONS[config.sft.loss], totals=totals)
-            value = aggregate(token_loss, weights)
-            value.backward()
-        loss += float(value.detach())
-        known = rows.response_mask & ~torch.isnan(scores.entropy)
-        entropy += float(scores.entropy[known].double().sum())
-        tokens += int(known.sum())
+        for chosen in length_passes(micro, batch):
+            rows = batch.rows(chosen)
+            with checkpointing_layers(model):
+                scores = score_tokens(
+                    model,
+                    rows,
+                    temperature=1.0,
+                    logits_memory=config.model.logits_memory,
+                    entropy_rows=measured[chosen],
+                )
+                token_loss = policy_gradient_loss(scores.log_probs, rows.advantages, rows.loss_mask).loss
+                weights = aggregation_weights(rows.loss_mask, AGGREGATIONS[config.sft.loss], totals=totals)
+                value = aggregate(token_loss, weights)
+                value.backward()
+            loss += float(value.detach())
+            known = rows.response_mask & ~torch.isnan(scores.entropy)
+            entropy += float(scores.entropy[known].double().sum())
+            tokens += int(known.sum())
     grad_norm, changed = optimizer.apply(loss, step=step)
     return Taught(loss, grad_norm, not changed, entropy / tokens if tokens else None)
 

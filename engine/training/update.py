@@ -17,6 +17,7 @@ from engine.policy.gradient_checkpointing import checkpointing_layers
 from engine.training.batch import Batch
 from engine.training.forward import score_tokens
 from engine.training.optimizer import OptimizerStep
+from engine.training.passes import length_passes
 from engine.training.scoring import Progress, entropy_rows, row_parts, score_rows, write_scores
 from engine.training.seeds import derive_seed, shuffled
 from engine.training.tally import Tally
@@ -111,49 +112,46 @@ def _accumulate_gradients(
     totals = aggregation_totals(batch.loss_mask[minibatch])
     tally = Tally(tokens=totals.tokens)
     bonus = coefficients.entropy_bonus
+    weights = torch.zeros_like(batch.sampler_log_probs)
     for micro in row_parts(minibatch, config.micro_batch_size):
         if stop():
             return None
-        weights = aggregation_weights(
+        weights[micro] = aggregation_weights(
             batch.loss_mask[micro], config.grpo.aggregation, totals=totals, constant=config.aggregation_constant
         )
-        teaches = teaching[micro]
-        if not bool(teaches.any()):
-            continue
-        chosen = micro[teaches.cpu()]
-        rows = batch.rows(chosen)
-        scores = score_tokens(
-            model,
-            rows,
-            temperature=config.rollout.temperature,
-            logits_memory=config.model.logits_memory,
-            entropy_rows=None if bonus > 0 else measured[chosen].to(batch.device),
-            entropy_graph=bonus > 0,
-        )
-        width = scores.log_probs.shape[1]
-        if config.on_policy:
-            write_scores(before, chosen, scores)
-        old_log_probs = before.log_probs[chosen, :width]
-        token_loss = LOSSES[config.grpo.loss_type](
-            scores.log_probs,
-            rows.advantages,
-            rows.loss_mask,
-            old_log_probs=old_log_probs,
-            ratio_level=config.grpo.ratio_level,
-            clip_eps_low=config.grpo.clip_eps,
-            clip_eps_high=config.clip_eps_high,
-            dual_clip=config.grpo.dual_clip,
-        )
-        weights = weights[teaches, :width]
-        value = aggregate(token_loss.loss, weights * importance_of(old_log_probs, rows, config).weights)
-        if coefficients.beta > 0:
-            pull = kl_estimate(scores.log_probs, _reference(rows), config.kl.estimator, mask=rows.loss_mask)
-            value = value + coefficients.beta * aggregate(pull, weights)
-        if bonus > 0:
-            value = value - bonus * aggregate(scores.entropy, weights)
-        value.backward()
-        tally.loss += float(value.detach())
-        tally.add(token_loss, _divergence(scores.log_probs, rows), rows.loss_mask)
+        for chosen in length_passes(micro[teaching[micro].cpu()], batch):
+            rows = batch.rows(chosen)
+            scores = score_tokens(
+                model,
+                rows,
+                temperature=config.rollout.temperature,
+                logits_memory=config.model.logits_memory,
+                entropy_rows=None if bonus > 0 else measured[chosen].to(batch.device),
+                entropy_graph=bonus > 0,
+            )
+            width = scores.log_probs.shape[1]
+            if config.on_policy:
+                write_scores(before, chosen, scores)
+            old_log_probs, shares = before.log_probs[chosen, :width], weights[chosen, :width]
+            token_loss = LOSSES[config.grpo.loss_type](
+                scores.log_probs,
+                rows.advantages,
+                rows.loss_mask,
+                old_log_probs=old_log_probs,
+                ratio_level=config.grpo.ratio_level,
+                clip_eps_low=config.grpo.clip_eps,
+                clip_eps_high=config.clip_eps_high,
+                dual_clip=config.grpo.dual_clip,
+            )
+            value = aggregate(token_loss.loss, shares * importance_of(old_log_probs, rows, config).weights)
+            if coefficients.beta > 0:
+                pull = kl_estimate(scores.log_probs, _reference(rows), config.kl.estimator, mask=rows.loss_mask)
+                value = value + coefficients.beta * aggregate(pull, shares)
+            if bonus > 0:
+                value = value - bonus * aggregate(scores.entropy, shares)
+            value.backward()
+            tally.loss += float(value.detach())
+            tally.add(token_loss, _divergence(scores.log_probs, rows), rows.loss_mask)
     return tally
 
 
