@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from engine.config import diff
+from engine.config.prompt_forms import reward_name
 from engine.errors import ConfigError
 from engine.presets import load_preset
 from engine.presets.suites import load_suite, suite_names
@@ -71,6 +72,17 @@ class TestTheSuitesThatComeAlong:
         ]
         assert {fields["grpo.loss_type"] for fields in changed} == {"grpo_no_clip"}
         assert all(arm.config.kl.measure for arm in (clip, *others))
+
+    def test_finqa_contexts_differ_in_what_stands_beside_the_question_alone(self):
+        gold, *others = load_suite("finqa-contexts").arms
+        assert gold.config.task.context == "gold"
+        changed = [{path: new for path, (_, new) in diff(gold.config, arm.config).items()} for arm in others]
+        assert changed == [
+            {"task.context": "retrieved"},
+            {"task.context": "retrieved", "task.context_rows": 10},
+            {"task.context": "none"},
+        ]
+        assert reward_name(gold.config.prompt, gold.config.task) == "finqa"
 
     def test_placebo_lays_each_placebo_beside_the_quick_start(self):
         grpo, *others = load_suite("placebo").arms
@@ -237,7 +249,7 @@ class TestFaults:
     def test_an_unknown_suite_names_the_known_ones(self):
         with pytest.raises(
             ConfigError,
-            match=r"^suite=clips does not exist; use one of kl-or-clip, placebo, recipes, sft-ceiling, or the",
+            match=r"^suite=clips does not exist; use one of finqa-contexts, kl-or-clip, placebo, recipes, sft-ceiling, or the",
         ):
             load_suite("clips")
 
