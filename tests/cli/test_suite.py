@@ -170,4 +170,4 @@ class TestList:
 
     def test_an_unknown_suite_is_refused(self, ask: Ask) -> None:
         document = ask("suite", "nonsense", exit_code=2)
-        assert document["error"].startswith("suite=nonsense does not exist; use one of finqa-contexts, kl-or-clip, placebo, recipes")
+        assert document["error"].startswith("suite=nonsense does not exist; use one of finqa-contexts, kl-or-clip")

@@ -249,7 +249,7 @@ class TestFaults:
     def test_an_unknown_suite_names_the_known_ones(self):
         with pytest.raises(
             ConfigError,
-            match=r"^suite=clips does not exist; use one of finqa-contexts, kl-or-clip, placebo, recipes, sft-ceiling, or the",
+            match=r"^suite=clips does not exist; use one of finqa-contexts, kl-or-clip, .*sft-ceiling, or the",
         ):
             load_suite("clips")
 
