@@ -4,11 +4,10 @@ import json
 import os
 import subprocess
 import sys
-from pathlib import Path
 
 import streamlit as st
 
-import engine
+from engine.places import python_path
 
 PATIENCE = 60.0  # seconds
 
@@ -16,14 +15,13 @@ PATIENCE = 60.0  # seconds
 @st.cache_resource(show_spinner="Asking reasoning-gym for its generators")
 def generators() -> tuple[str, ...]:
     """Return their names, sorted; none where the package is missing or does not answer."""
-    root = str(Path(engine.__file__).parents[1])
     try:
         asked = subprocess.run(
             [sys.executable, "-m", "engine.tasks.generators"],
             capture_output=True,
             timeout=PATIENCE,
             check=True,
-            env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, [root, os.environ.get("PYTHONPATH")]))},
+            env={**os.environ, "PYTHONPATH": python_path()},
         )
     except (OSError, subprocess.SubprocessError):
         return ()

@@ -17,14 +17,13 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import streamlit as st
 
-import engine
 from dashboard.data.local_data import file_states
 from engine.config import RunConfig
+from engine.places import python_path
 from engine.tasks.run_preview import RunPreview, from_json
 
 PROMPTS = 5
@@ -192,10 +191,9 @@ def preview_key(config: RunConfig) -> str:
 
 
 def _environment() -> dict[str, str]:
-    root, inherited = str(Path(engine.__file__).parents[1]), os.environ.get("PYTHONPATH")
     return {
         **os.environ,
-        "PYTHONPATH": os.pathsep.join([root, inherited] if inherited else [root]),
+        "PYTHONPATH": python_path(),
         # Beside the page and perhaps a run: no more than one core.
         "OMP_NUM_THREADS": "1",
         "TOKENIZERS_PARALLELISM": "false",

@@ -6,10 +6,9 @@ import sys
 import tempfile
 import threading
 from collections.abc import Sequence
-from pathlib import Path
 from typing import IO
 
-import engine
+from engine.places import python_path
 from engine.store.database import Database
 from engine.store.regrades import end_regrade
 
@@ -23,11 +22,10 @@ def start_regrade(db: Database, regrade_id: int, command: Sequence[str] = _COMMA
     The thread that is returned waits for it, and writes a failure for a process that dies without a word; where this
     process is gone by then, the silence of the other one tells.
     """
-    root = str(Path(engine.__file__).parents[1])
     environment = {
         **os.environ,
         "GRPO_LAB_DATABASE_URL": db.url,
-        "PYTHONPATH": os.pathsep.join(part for part in (root, os.environ.get("PYTHONPATH")) if part),
+        "PYTHONPATH": python_path(),
         "OMP_NUM_THREADS": "1",
     }
     # A file and no pipe: the process may go on writing after this one has ended.

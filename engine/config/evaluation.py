@@ -3,22 +3,7 @@
 from collections.abc import Iterator
 
 from engine.config.run_config import RunConfig
-from engine.config.sections import (
-    CheckpointConfig,
-    EntropyConfig,
-    EvaluationConfig,
-    GrpoConfig,
-    KlConfig,
-    LoggingConfig,
-    LoraConfig,
-    ModelConfig,
-    OptimizerConfig,
-    RewardConfig,
-    RolloutConfig,
-    SftConfig,
-    StoppingConfig,
-    TruncationConfig,
-)
+from engine.config.sections import EvaluationConfig, GrpoConfig, ModelConfig, RolloutConfig
 from engine.errors import FieldProblem
 
 
@@ -29,35 +14,23 @@ def evaluation_config(config: RunConfig, run_id: str, step: int) -> RunConfig:
     and seed. Every other field is as it is by default, for a run without steps does nothing with it; an adapter
     comes with its checkpoint.
     """
-    model, rollout, evaluation = config.model, config.rollout, config.evaluation
-    return config.model_copy(
-        update={
-            "model": model.model_copy(
-                update={
-                    "init_from": f"run:{run_id}@{step}",
-                    "gradient_checkpointing": ModelConfig().gradient_checkpointing,
-                }
-            ),
-            "rollout": RolloutConfig(
-                engine=rollout.engine,
-                rollout_batch_size=rollout.rollout_batch_size,
-                group_size=rollout.group_size,
-                max_tokens=rollout.max_tokens,
-                min_tokens=rollout.min_tokens,
-            ),
-            "evaluation": evaluation.model_copy(update={"every": EvaluationConfig().every}),
-            "grpo": GrpoConfig(steps=0),
-            "lora": LoraConfig(),
-            "reward": RewardConfig(),
-            "truncation": TruncationConfig(),
-            "sft": SftConfig(),
-            "kl": KlConfig(),
-            "entropy": EntropyConfig(),
-            "optimizer": OptimizerConfig(),
-            "stopping": StoppingConfig(),
-            "checkpoints": CheckpointConfig(),
-            "logging": LoggingConfig(),
-        }
+    model, rollout = config.model, config.rollout
+    start = {"init_from": f"run:{run_id}@{step}", "gradient_checkpointing": ModelConfig().gradient_checkpointing}
+    return RunConfig(
+        model=model.model_copy(update=start),
+        task=config.task,
+        prompt=config.prompt,
+        rollout=RolloutConfig(
+            engine=rollout.engine,
+            rollout_batch_size=rollout.rollout_batch_size,
+            group_size=rollout.group_size,
+            max_tokens=rollout.max_tokens,
+            min_tokens=rollout.min_tokens,
+        ),
+        vllm=config.vllm,
+        grpo=GrpoConfig(steps=0),
+        evaluation=config.evaluation.model_copy(update={"every": EvaluationConfig().every}),
+        seed=config.seed,
     )
 
 

@@ -4,10 +4,10 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
-import engine
 from engine.jobs.folders import RUNS_VARIABLE
 from engine.jobs.process import ATTEMPT_VARIABLE
 from engine.jobs.resources import VISIBLE_GPUS
+from engine.places import python_path
 
 DATABASE_VARIABLE = "GRPO_LAB_DATABASE_URL"
 
@@ -25,13 +25,11 @@ def child_environment(
 
     `gpu` is the index of its GPU, "" for none, None to leave the choice to what is inherited.
     """
-    package_root = str(Path(engine.__file__).parents[1])
-    inherited_path = inherited.get("PYTHONPATH")
     variables = {
         ATTEMPT_VARIABLE: str(attempt_id),
         DATABASE_VARIABLE: database_url,
         RUNS_VARIABLE: str(runs),
-        "PYTHONPATH": os.pathsep.join([package_root, inherited_path] if inherited_path else [package_root]),
+        "PYTHONPATH": python_path(inherited),
         "PYTHONUNBUFFERED": "1",  # the log is read while it is written
         "PYTHONFAULTHANDLER": "1",  # a crash in native code leaves its Python stack in the log
         "OMP_NUM_THREADS": str(threads),

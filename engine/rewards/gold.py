@@ -49,9 +49,17 @@ def with_good_gold(task: Task, config: RunConfig, reward_fn: RewardFn) -> tuple[
     faults = find_gold_faults(problems, reward_fn)
     if not faults:
         return task, []
-    if config.task.gold_faults == "leave_out" and isinstance(task, Finite):
-        return task.without({fault.problem.problem_id for fault in faults}), faults
+    left = without_faults(task, config, faults)
+    if left is not None:
+        return left, faults
     raise TaskError(fault_words(faults, len(problems)))
+
+
+def without_faults(task: Task, config: RunConfig, faults: Sequence[GoldFault]) -> Task | None:
+    """Return the task without the problems at fault; None where they are not, or cannot be, left out."""
+    if config.task.gold_faults != "leave_out" or not isinstance(task, Finite):
+        return None
+    return task.without({fault.problem.problem_id for fault in faults}) if faults else task
 
 
 def fault_words(faults: Sequence[GoldFault], n: int) -> str:

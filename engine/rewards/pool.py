@@ -10,12 +10,11 @@ import sys
 import threading
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-import engine
 from engine.errors import RewardError
+from engine.places import python_path
 from engine.types import Problem, Reward, Verdict
 
 SECONDS = 5.0  # for one answer
@@ -168,14 +167,12 @@ class GraderPool:
             self._stop()
             limits = ("--workers", self.workers, "--seconds", self.seconds, "--megabytes", self.megabytes)
             kind = ["--own"] if self.own else []
-            root = str(Path(engine.__file__).parents[1])
-            path = os.pathsep.join(part for part in (root, os.environ.get("PYTHONPATH")) if part)
             try:
                 self._process = subprocess.Popen(
                     [sys.executable, "-P", "-m", "engine.rewards.grader", *map(str, limits), *kind],
                     stdin=subprocess.PIPE,
                     stdout=subprocess.PIPE,
-                    env={**os.environ, **(_SINGLE if self.own else {}), "PYTHONPATH": path},
+                    env={**os.environ, **(_SINGLE if self.own else {}), "PYTHONPATH": python_path()},
                 )
             except OSError as error:
                 raise RewardError(f"graders: {sys.executable} cannot be started: {error}") from error

@@ -71,6 +71,20 @@ class StopStrings:
         )
 
 
+class StopTable:
+    """The StopStrings of each set of strings that was asked for; made once, for it looks at the whole vocabulary."""
+
+    def __init__(self, tokenizer: Any, vocabulary: int) -> None:
+        self._tokenizer, self._vocabulary = tokenizer, vocabulary
+        self._made: dict[tuple[str, ...], StopStrings] = {}
+
+    def of(self, strings: tuple[str, ...]) -> StopStrings:
+        """Return those of `strings`."""
+        if strings not in self._made:
+            self._made[strings] = StopStrings(self._tokenizer, strings, self._vocabulary)
+        return self._made[strings]
+
+
 def _end_of(string: str, text: str, earlier: int) -> int | None:
     """Return where the first `string` ends that reaches beyond the `earlier` characters of `text`."""
     start = text.find(string, max(0, earlier - len(string) + 1))

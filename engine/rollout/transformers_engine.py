@@ -11,7 +11,7 @@ from engine.rollout.cache import growing_cache
 from engine.rollout.draw import draw_tokens
 from engine.rollout.protocol import SamplingParams
 from engine.rollout.rows import Rows
-from engine.rollout.stops import StopStrings
+from engine.rollout.stops import StopTable
 from engine.rollout.warp import Warp
 from engine.types import Completion
 
@@ -46,7 +46,7 @@ class TransformersEngine:
         self._config = model.config.get_text_config()
         ends = _end_token_ids(model, tokenizer) if end_token_ids is None else end_token_ids
         self.end_token_ids = tuple(sorted(set(ends)))
-        self._stops: dict[tuple[str, ...], StopStrings] = {}
+        self._stops = StopTable(tokenizer, self._config.vocab_size)
 
     def generate(
         self, prompts: Sequence[Sequence[int]], *, n: int, sampling: SamplingParams, seed: int
@@ -87,7 +87,7 @@ class TransformersEngine:
     ) -> list[Completion]:
         """Return one completion for each of `owners` (indices into `prompts`)."""
         device = self._model.device
-        stops = self._stops_for(sampling.stop_strings)
+        stops = self._stops.of(sampling.stop_strings)
         rows = Rows(len(owners), sampling, self.end_token_ids, stops, device)
         warp = Warp(sampling, [prompts[owner] for owner in owners], device) if sampling.warped else None
         # Drawn on the CPU, a row at a time: the same numbers on every device and for every size of batch.
@@ -153,11 +153,6 @@ class TransformersEngine:
             input_ids[row, width - len(prompt) :] = torch.tensor(prompt)
             mask[row, : width - len(prompt)] = 0
         return input_ids.to(self._model.device), mask.to(self._model.device)
-
-    def _stops_for(self, strings: tuple[str, ...]) -> StopStrings:
-        if strings not in self._stops:
-            self._stops[strings] = StopStrings(self._tokenizer, strings, self._config.vocab_size)
-        return self._stops[strings]
 
     def _check(self, prompts: Sequence[Sequence[int]], n: int, sampling: SamplingParams) -> None:
         if n < 1:

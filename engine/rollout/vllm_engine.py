@@ -11,7 +11,7 @@ import torch
 
 from engine.errors import GrpoLabError
 from engine.rollout.protocol import SamplingParams
-from engine.rollout.stops import DECODING, StopStrings
+from engine.rollout.stops import DECODING, StopStrings, StopTable
 from engine.types import Completion, FinishReason, FloatArray
 
 # Read by vLLM when it is imported. Its engine in a process of its own could not be given the trainer's tensors; tracing
@@ -65,8 +65,7 @@ class VllmEngine:
         """
         self._model, self._tokenizer = model, tokenizer
         self._on_gpu = model.device.type == "cuda"
-        self._config = model.config.get_text_config()
-        self._stops: dict[tuple[str, ...], StopStrings] = {}
+        self._stops = StopTable(tokenizer, model.config.get_text_config().vocab_size)
         self._asleep, self._stale = False, True
         self.weight_version = 0
         """How often weights have been pushed."""
@@ -114,7 +113,7 @@ class VllmEngine:
             )
         except Exception as error:  # an engine that has failed once is of no further use
             raise RolloutError(f"rollout.engine=vllm failed: {_line(error)}; {_WAYS_OUT}") from error
-        stops = self._stops_for(sampling.stop_strings)
+        stops = self._stops.of(sampling.stop_strings)
         found = [self._completion(output.outputs[0], stops) for output in outputs]
         return [found[index * n : (index + 1) * n] for index in range(len(prompts))]
 
@@ -174,11 +173,6 @@ class VllmEngine:
             finish_reason=reason,
             stop=stop,
         )
-
-    def _stops_for(self, strings: tuple[str, ...]) -> StopStrings:
-        if strings not in self._stops:
-            self._stops[strings] = StopStrings(self._tokenizer, strings, self._config.vocab_size)
-        return self._stops[strings]
 
 
 _WAYS_OUT = "choose rollout.engine=transformers, or see the run's log"

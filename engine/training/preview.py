@@ -8,7 +8,7 @@ from typing import Any
 from engine.config import RunConfig
 from engine.errors import GrpoLabError
 from engine.rewards.choice import reward_named
-from engine.rewards.gold import GoldFault, find_gold_faults, problems_to_check
+from engine.rewards.gold import GoldFault, find_gold_faults, problems_to_check, without_faults
 from engine.rewards.verifiers import Verifier
 from engine.tasks.preview import PreviewRow, preview_of
 from engine.tasks.prompts import PromptTemplate, prompt_of
@@ -37,7 +37,7 @@ def _stages(config: RunConfig, n: int, initial_weights: Path | None) -> Iterator
     yield known
     prompt = prompt_of(config)
     task = load_task(config.task)
-    leaves_out = config.task.gold_faults == "leave_out" and isinstance(task, Finite)
+    leaves_out = without_faults(task, config, []) is not None
     if leaves_out:
         # What is left out changes which problems come first.
         known = replace(known, stage="gold")
@@ -102,11 +102,9 @@ def _check_gold(task: Task, config: RunConfig, prompt: PromptTemplate) -> tuple[
         return GoldCheck(None, whole), task
     problems = problems_to_check(task, config)
     faults = find_gold_faults(problems, reward)
-    left_out = config.task.gold_faults == "leave_out" and isinstance(task, Finite)
-    if faults and left_out and isinstance(task, Finite):
-        task = task.without({fault.problem.problem_id for fault in faults})
+    left = without_faults(task, config, faults)
     first = tuple(_fault(fault) for fault in faults[:FAULTS_SHOWN])
-    return GoldCheck(len(problems), whole, len(faults), left_out, first), task
+    return GoldCheck(len(problems), whole, len(faults), left is not None, first), left or task
 
 
 def _fault(fault: GoldFault) -> FaultyGold:
