@@ -58,6 +58,7 @@ def load_policy(name: str, *, dtype: str = "float32", device: str = "auto") -> P
     from transformers.utils.logging import disable_progress_bar
 
     from engine.policy.adapter import has_adapter, load_merged
+    from engine.policy.attention import use_attention
 
     disable_progress_bar()
     if has_adapter(Path(name)):
@@ -70,6 +71,7 @@ def load_policy(name: str, *, dtype: str = "float32", device: str = "auto") -> P
         model = AutoModelForCausalLM.from_pretrained(source, **options)
     except (OSError, ValueError) as error:
         raise _not_loadable(name, error) from error
+    use_attention(model)
     return Policy(model=model.to(target).eval(), tokenizer=tokenizer)
 
 

@@ -6,7 +6,6 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from engine.rollout.attention import grouped_attention_in
 from engine.rollout.cache import growing_cache
 from engine.rollout.draw import draw_tokens
 from engine.rollout.protocol import SamplingParams
@@ -63,7 +62,7 @@ class TransformersEngine:
         if training:
             self._model.eval()
         try:
-            with torch.inference_mode(), grouped_attention_in(self._model):
+            with torch.inference_mode():
                 for start in range(0, len(owners), self._max_rows):
                     chunk = owners[start : start + self._max_rows]
                     completions += self._sample(prompts, chunk, sampling, generator)

@@ -30,6 +30,7 @@ class Batch:
     response_lengths: Tensor  # (B,) int64
     advantages: Tensor  # (B,) float32
     ref_log_probs: Tensor | None = None  # (B, T) float32, of the reference policy
+    prompts: Tensor | None = None  # (B,) int64, equal where rows share a prompt; None if none do
 
     def __len__(self) -> int:
         return len(self.advantages)
@@ -94,7 +95,9 @@ def build_batch(
         teaching &= np.array([reward.verdict == "correct" for members in rewards for reward in members])
     if truncated != "keep":
         teaching &= np.array([completion.finish_reason != "length" for _, completion in rows])
-    batch = pad_rows([(prompt, completion.token_ids) for prompt, completion in rows], keep=teaching, device=device)
+    prompts = np.repeat(np.arange(len(groups)), counts[0])
+    token_ids = [(prompt, completion.token_ids) for prompt, completion in rows]
+    batch = pad_rows(token_ids, prompts=prompts, keep=teaching, device=device)
     sampler_log_probs = np.zeros(batch.response_ids.shape, np.float32)
     for row, (_, completion) in enumerate(rows):
         sampler_log_probs[row, : len(completion.token_ids)] = completion.sampler_log_probs
@@ -104,12 +107,14 @@ def build_batch(
 def pad_rows(
     rows: Sequence[tuple[Sequence[int], Sequence[int]]],
     *,
+    prompts: NDArray[np.int64] | None = None,
     keep: NDArray[np.bool_] | None = None,
     device: torch.device,
 ) -> Batch:
     """Return the batch of `rows`, token ids of prompt and response, with no sampler log-probs and no advantages yet.
 
-    Rows where `keep` (B,) is False are left out of the loss.
+    Rows with equal numbers in `prompts` (B,) share their prompt. Rows where `keep` (B,) is False are left out of the
+    loss.
     """
     prompt_lengths = np.array([len(prompt) for prompt, _ in rows])
     response_lengths = np.array([len(response) for _, response in rows])
@@ -129,4 +134,5 @@ def pad_rows(
         prompt_lengths=torch.from_numpy(prompt_lengths),
         response_lengths=torch.from_numpy(response_lengths),
         advantages=torch.zeros(len(rows)),
+        prompts=None if prompts is None else torch.from_numpy(prompts),
     ).to(device)

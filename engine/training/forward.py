@@ -9,6 +9,7 @@ from torch.utils.checkpoint import checkpoint
 from engine.grpo.log_probs import TokenScores, token_log_probs, token_scores
 from engine.policy.policy import PolicyError
 from engine.training.batch import Batch
+from engine.training.packing import pack_rows, packed_states, packs_rows
 
 
 def score_tokens(
@@ -91,6 +92,9 @@ def _pieces(mask: Tensor, entropy_rows: Tensor | None, limit: int) -> list[tuple
 
 def _states(model: Any, batch: Batch, places: Tensor) -> Tensor:
     """Return the hidden states (N, H) that score the tokens at `places` (N,) of the flattened (B, T)."""
+    if packs_rows(model):
+        packing = pack_rows(batch)
+        return packed_states(model, packing).index_select(0, packing.scoring.flatten()[places])
     rows, tokens = places // batch.response_mask.shape[1], places % batch.response_mask.shape[1]
     positions = batch.prompt_lengths[rows] - 1 + tokens
     states = _hidden_states(model, batch.input_ids).flatten(0, 1)

@@ -1,18 +1,51 @@
-"""Passes: a micro-batch taken apart by length, so that short rows are not padded to the longest."""
+"""Passes: which rows of a micro-batch the model takes at once."""
+
+from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from engine.training.batch import Batch
+from engine.training.cuts import length_cuts
+from engine.training.packing import packs_rows
 
+PASS_TOKENS = {"cpu": 2048}
+"""How many packed tokens a pass takes at most, by type of device; any number elsewhere.
+
+On a CPU measured with tiny-math: what is computed once must still be in its cache when it is used. 1,000 to 2,500 tokens
+cost the same, 5,000 a quarter more.
+"""
 PASS_COST = {"cpu": 128, "cuda": 4096}
-"""How many tokens of padding a further pass must save, by type of device.
+"""How many tokens of padding a further pass of padded rows must save, by type of device.
 
 On a CPU measured with tiny-math, whose passes cost the least: from 256 tokens down to 32 the time hardly changes. On a
 GPU an estimate: starting the kernels of a pass takes as long as some thousand tokens.
 """
+
+
+def row_passes(model: Any, rows: Tensor, batch: Batch) -> list[Tensor]:
+    """Return the `rows` (int64) of `batch` in the passes that `model` takes; none if there are no rows."""
+    if not len(rows):
+        return []
+    return packed_passes(rows, batch) if packs_rows(model) else length_passes(rows, batch)
+
+
+def packed_passes(rows: Tensor, batch: Batch) -> list[Tensor]:
+    """Return the `rows` (int64) of `batch` in passes of like size, those of one prompt together where that can be.
+
+    A loss that is a sum over tokens has the same gradient in any passes, but for the rounding of the sums.
+    """
+    chosen = rows.cpu().numpy()
+    owners = chosen if batch.prompts is None else batch.prompts.cpu().numpy()[chosen]
+    order = np.argsort(owners, kind="stable")
+    chosen, owners = chosen[order], owners[order]
+    begins_prompt = np.diff(owners, prepend=-1) != 0
+    tokens = batch.response_lengths.cpu().numpy()[chosen] + begins_prompt * batch.prompt_lengths.cpu().numpy()[chosen]
+    so_far = tokens.cumsum()
+    count = -(-so_far[-1] // PASS_TOKENS.get(batch.device.type, so_far[-1]))
+    ends = np.searchsorted(so_far, so_far[-1] * np.arange(1, count) / count) + 1
+    return [torch.from_numpy(part) for part in np.split(chosen, ends) if len(part)]
 
 
 def length_passes(rows: Tensor, batch: Batch) -> list[Tensor]:
@@ -23,22 +56,4 @@ def length_passes(rows: Tensor, batch: Batch) -> list[Tensor]:
     lengths = (batch.prompt_lengths + batch.response_lengths)[rows.to(batch.device)].cpu().numpy()
     order = np.argsort(lengths, kind="stable")
     cuts = length_cuts(lengths[order], PASS_COST.get(batch.device.type, PASS_COST["cuda"]))
-    if not cuts:
-        return [rows] if len(rows) else []
-    return [rows[torch.from_numpy(part)] for part in np.split(order, cuts)]
-
-
-def length_cuts(lengths: NDArray[np.int64], cost: int) -> list[int]:
-    """Return the places, ascending, at which ascending `lengths` (rows,) are cut.
-
-    A cut after n rows saves n times the difference between the longest row before it and the longest after it. The
-    cut that saves most is made if it saves more than `cost` tokens, and then either side is looked at by itself.
-    """
-    if len(lengths) < 2:
-        return []
-    saved = np.arange(1, len(lengths)) * (lengths[-1] - lengths[:-1])
-    best = int(saved.argmax())
-    if saved[best] <= cost:
-        return []
-    cut = best + 1
-    return [*length_cuts(lengths[:cut], cost), cut, *(cut + later for later in length_cuts(lengths[cut:], cost))]
+    return [rows[torch.from_numpy(part)] for part in np.split(order, cuts)] if cuts else [rows]

@@ -12,7 +12,7 @@ from engine.grpo.log_probs import TokenScores
 from engine.policy.reference import ReferencePolicy
 from engine.training.batch import Batch
 from engine.training.forward import score_tokens
-from engine.training.passes import length_passes
+from engine.training.passes import row_passes
 from engine.training.seeds import derive_seed, shuffled
 from engine.training.tally import Tally
 from engine.types import FloatArray
@@ -47,7 +47,7 @@ def score_rows(
     """
     measured = measured.to(batch.device)
     for micro in row_parts(rows, config.micro_batch_size):
-        for chosen in length_passes(micro, batch):
+        for chosen in row_passes(model, micro, batch):
             part = score_tokens(
                 model,
                 batch.rows(chosen),

@@ -17,7 +17,7 @@ from engine.training.batch import Batch, pad_rows
 from engine.training.clock import PhaseClock
 from engine.training.forward import score_tokens
 from engine.training.optimizer import OptimizerStep, learning_rate
-from engine.training.passes import length_passes
+from engine.training.passes import row_passes
 from engine.training.scoring import row_parts, some_rows
 from engine.training.seeds import derive_seed, shuffled
 from engine.training.setup import Setup
@@ -109,7 +109,7 @@ def teach(
         if stop():
             optimizer.drop_gradients()
             return None
-        for chosen in length_passes(micro, batch):
+        for chosen in row_passes(model, micro, batch):
             rows = batch.rows(chosen)
             with checkpointing_layers(model):
                 scores = score_tokens(

@@ -17,7 +17,7 @@ from engine.policy.gradient_checkpointing import checkpointing_layers
 from engine.training.batch import Batch
 from engine.training.forward import score_tokens
 from engine.training.optimizer import OptimizerStep
-from engine.training.passes import length_passes
+from engine.training.passes import row_passes
 from engine.training.scoring import Progress, entropy_rows, row_parts, score_rows, write_scores
 from engine.training.seeds import derive_seed, shuffled
 from engine.training.tally import Tally
@@ -119,7 +119,7 @@ def _accumulate_gradients(
         weights[micro] = aggregation_weights(
             batch.loss_mask[micro], config.grpo.aggregation, totals=totals, constant=config.aggregation_constant
         )
-        for chosen in length_passes(micro[teaching[micro].cpu()], batch):
+        for chosen in row_passes(model, micro[teaching[micro].cpu()], batch):
             rows = batch.rows(chosen)
             scores = score_tokens(
                 model,

@@ -8,7 +8,6 @@ from safetensors.torch import load_file, save_file
 
 from engine.policy.adapter import CONFIG, WEIGHTS, add_lora, has_adapter, is_adapted, load_adapter
 from engine.policy.policy import Policy, PolicyError, load_policy, save_policy
-from engine.rollout.attention import NAME, grouped_attention_in
 from engine.rollout.protocol import SamplingParams
 from engine.rollout.transformers_engine import TransformersEngine
 from engine.training.batch import Batch
@@ -179,15 +178,6 @@ def test_sampling_with_an_adapter_agrees_with_the_trainer(dtype):
         sampled = torch.from_numpy(completion.sampler_log_probs)
         scored = scores.log_probs[row, : len(sampled)].detach()
         torch.testing.assert_close(scored, sampled, rtol=0.0, atol=1e-4 if dtype == "float32" else 0.5)
-
-
-def test_the_layers_of_an_adapted_model_attend_without_copies_too():
-    policy = add_lora(load_policy("tiny-math"), 4, 8.0)
-    attention = policy.model.get_decoder().layers[0].self_attn
-    assert attention.config._attn_implementation == "sdpa"
-    with grouped_attention_in(policy.model):
-        assert attention.config._attn_implementation == NAME
-    assert attention.config._attn_implementation == "sdpa"
 
 
 def batch_of(rows) -> Batch:

@@ -104,7 +104,7 @@ def test_chunks_change_neither_values_nor_gradients(wide, entropy_rows):
     whole, whole_gradient = value_and_gradient(512)
     chunked, chunked_gradient = value_and_gradient(1)
     torch.testing.assert_close(chunked, whole, rtol=1e-6, atol=0.0, equal_nan=True)
-    assert relative(chunked_gradient, whole_gradient) < 1e-6
+    assert relative(chunked_gradient, whole_gradient) < 1e-5
 
 
 def test_what_chunks_keep_for_the_backward_pass_is_less_than_one_token_of_logits(wide):

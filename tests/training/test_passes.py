@@ -6,7 +6,8 @@ from engine.grpo.log_probs import TokenScores
 from engine.training import passes
 from engine.training.batch import pad_rows
 from engine.training.forward import score_tokens
-from engine.training.passes import length_cuts, length_passes
+from engine.training.cuts import length_cuts
+from engine.training.passes import length_passes, row_passes
 from engine.training.scoring import write_scores
 from tests.training.test_update import gradients
 
@@ -26,9 +27,9 @@ def test_rows_of_one_length_stay_together_and_in_order():
     assert only.tolist() == [3, 0, 2]
 
 
-def test_no_rows_need_no_pass():
+def test_no_rows_need_no_pass(model):
     batch = pad_rows([((1,), (2,))], device=torch.device("cpu"))
-    assert length_passes(torch.tensor([], dtype=torch.int64), batch) == []
+    assert row_passes(model, torch.tensor([], dtype=torch.int64), batch) == []
 
 
 def test_every_row_is_in_one_pass_and_passes_go_from_short_to_long(monkeypatch):

@@ -1,12 +1,11 @@
-"""Attention for one new token per row, without copying keys and values for every query head.
+"""Attention of a policy: transformers' sdpa, and two cases of it that need less work.
 
-Where several query heads share a key head, transformers' sdpa path repeats keys and values before each call if
-there is a mask. For a single new token the query heads of a group can stand in the place of query positions:
-same keys, same mask, no copy.
+- Rows packed without padding, prompts shared (engine/policy/packed_attention.py).
+- One new token per row: where several query heads share a key head, transformers repeats keys and values before each
+  call if there is a mask. The query heads of a group can stand in the place of query positions instead: same keys,
+  same mask, no copy.
 """
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -15,10 +14,19 @@ from transformers import AttentionInterface, AttentionMaskInterface
 from transformers.integrations.sdpa_attention import sdpa_attention_forward
 from transformers.masking_utils import sdpa_mask
 
-NAME = "grpo_lab_grouped_sdpa"
+from engine.policy.packed_attention import Packing, packed_attention
+
+NAME = "grpo_lab_sdpa"
 
 
-def grouped_attention(
+def use_attention(model: Any) -> None:
+    """Let a model that attends by sdpa attend by `attention`; leave any other as it is."""
+    config = model.config.get_text_config()
+    if config._attn_implementation == "sdpa":
+        config._attn_implementation = NAME
+
+
+def attention(
     module: torch.nn.Module,
     query: Tensor,
     key: Tensor,
@@ -26,9 +34,15 @@ def grouped_attention(
     attention_mask: Tensor | None,
     dropout: float = 0.0,
     scaling: float | None = None,
+    packing: Packing | None = None,
     **kwargs: Any,
 ) -> tuple[Tensor, None]:
-    """Return the attention output (rows, positions, heads, dim) of `query` (rows, heads, positions, dim)."""
+    """Return the attention output (rows, positions, heads, dim) of `query` (rows, heads, positions, dim).
+
+    With a `packing` there is one row of packed tokens, and `attention_mask` is not read.
+    """
+    if packing is not None:
+        return packed_attention(query, key, value, packing, scaling=scaling, dropout=dropout, **kwargs), None
     rows, query_heads, positions, width = query.shape
     key_heads = key.shape[1]
     plain_mask = attention_mask is None or attention_mask.shape[1:3] == (1, 1)
@@ -44,20 +58,5 @@ def grouped_attention(
     return attended.reshape(rows, 1, query_heads, -1), None
 
 
-@contextmanager
-def grouped_attention_in(model: Any) -> Iterator[None]:
-    """Let a model that attends by sdpa use `grouped_attention` inside the block; leave any other as it is."""
-    config = model.config.get_text_config()
-    before = config._attn_implementation
-    if before != "sdpa":
-        yield
-        return
-    config._attn_implementation = NAME
-    try:
-        yield
-    finally:
-        config._attn_implementation = before
-
-
-AttentionInterface.register(NAME, grouped_attention)
+AttentionInterface.register(NAME, attention)
 AttentionMaskInterface.register(NAME, sdpa_mask)

@@ -1,7 +1,9 @@
 import torch
 from transformers.integrations.sdpa_attention import sdpa_attention_forward
 
-from engine.rollout.attention import grouped_attention, grouped_attention_in
+from engine.policy.adapter import add_lora
+from engine.policy.attention import NAME, attention
+from engine.policy.policy import load_policy
 
 
 class Module(torch.nn.Module):
@@ -16,12 +18,12 @@ def test_one_new_token_attends_as_it_does_with_repeated_keys():
     mask = torch.ones(4, 1, 1, 9, dtype=torch.bool)
     mask[1, :, :, :5] = False
     for given in (mask, None):
-        ours, _ = grouped_attention(Module(), query, key, value, given, scaling=0.3)
+        ours, _ = attention(Module(), query, key, value, given, scaling=0.3)
         theirs, _ = sdpa_attention_forward(Module(), query, key, value, given, scaling=0.3)
         torch.testing.assert_close(ours, theirs)
 
 
-def test_it_is_used_inside_the_block_only(model):
-    with grouped_attention_in(model):
-        assert model.config._attn_implementation != "sdpa"
-    assert model.config._attn_implementation == "sdpa"
+def test_a_loaded_model_attends_by_it_also_beneath_an_adapter():
+    policy = load_policy("tiny-math")
+    for model in (policy.model, add_lora(policy, 4, 8.0).model):
+        assert model.get_decoder().layers[0].self_attn.config._attn_implementation == NAME
