@@ -73,7 +73,9 @@ def pack_rows(batch: Batch) -> Packing:
         blocks += [_behind(prompts, owners[rows], completions, rows) for rows in completions.alike(cost)]
         scoring = completions.places[:, None] + scoring
         scoring[:, 0] = (prompts.places + prompts.lengths - 1)[owners]
-    tensors = [[None if each is None else torch.from_numpy(each).to(batch.device) for each in block] for block in blocks]
+    tensors = [
+        [None if each is None else torch.from_numpy(each).to(batch.device) for each in block] for block in blocks
+    ]
     token_ids, position_ids = (np.concatenate(each) for each in zip(*(span.tokens() for span in spans), strict=True))
     return Packing(
         token_ids=torch.from_numpy(token_ids).to(batch.device).unsqueeze(0),
@@ -127,7 +129,9 @@ def _behind(prompts: _Spans, owners: Ints, completions: _Spans, rows: Ints) -> _
     if told.all():
         told = told[:1]
     shape = (len(told), places.shape[1])
-    mask = np.concatenate([np.broadcast_to(told[:, None], (*shape, told.shape[1])), np.repeat(earlier, len(told), 0)], 2)
+    mask = np.concatenate(
+        [np.broadcast_to(told[:, None], (*shape, told.shape[1])), np.repeat(earlier, len(told), 0)], 2
+    )
     return places, np.concatenate([seen, places], 1), mask[:, None], np.flatnonzero(there)
 
 
