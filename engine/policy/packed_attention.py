@@ -7,7 +7,8 @@ is done N times; attention alone unpacks them, into blocks of sequences of like 
 from dataclasses import dataclass
 from typing import Any
 
-from torch import Tensor, cat
+import torch
+from torch import Tensor
 from torch.nn.functional import scaled_dot_product_attention
 
 _BEYOND = ("softcap", "s_aux", "position_bias", "sliding_window")
@@ -26,6 +27,11 @@ class Block:
     mask: Tensor | None  # (R or 1, 1, Q, K) bool, who sees whom; None: Q = K, each token what came before it and itself
     filled: Tensor  # (n,) int64, the places of the flattened (R, Q) that hold a token
 
+    def to(self, device: torch.device) -> "Block":
+        """Return the block on `device`."""
+        mask = None if self.mask is None else self.mask.to(device)
+        return Block(self.queries.to(device), self.keys.to(device), mask, self.filled.to(device))
+
 
 @dataclass(frozen=True, slots=True)
 class Packing:
@@ -35,6 +41,15 @@ class Packing:
     position_ids: Tensor  # (1, N) int64, each token's place in its own sequence
     blocks: tuple[Block, ...]
     scoring: Tensor  # (B, T) int64, the place whose state scores each completion token
+
+    def to(self, device: torch.device) -> "Packing":
+        """Return the packing on `device`."""
+        return Packing(
+            self.token_ids.to(device),
+            self.position_ids.to(device),
+            tuple(block.to(device) for block in self.blocks),
+            self.scoring.to(device),
+        )
 
 
 def packed_attention(
@@ -73,7 +88,7 @@ def packed_attention(
             scale=scaling,
         )
         outputs.append(attended.transpose(1, 2).flatten(0, 1).index_select(0, block.filled))
-    return cat(outputs).unsqueeze(0)
+    return torch.cat(outputs).unsqueeze(0)
 
 
 def _token_major(states: Tensor) -> Tensor:
@@ -83,4 +98,4 @@ def _token_major(states: Tensor) -> Tensor:
 
 def _unpack(states: Tensor, places: Tensor) -> Tensor:
     """Return (R, heads, L, dim) of `states` (N, heads, dim) at `places` (R, L)."""
-    return states.index_select(0, places.flatten()).unflatten(0, places.shape).transpose(1, 2)
+    return states.index_select(0, places.flatten()).view(*places.shape, *states.shape[1:]).transpose(1, 2)

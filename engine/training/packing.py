@@ -24,7 +24,6 @@ BLOCK_COST = {"cpu": 256, "cuda": 8192}
 On a CPU measured with tiny-math; on a GPU an estimate.
 """
 _PROBE = (((1, 2, 3), (4, 5, 6, 7)), ((1, 2, 3), (8, 9)), ((5, 3, 1, 4, 2), (6, 7, 3, 2, 1, 4)))
-_Block = tuple[Ints, Ints, NDArray[np.bool_] | None, Ints]
 _known: WeakKeyDictionary[Any, bool] = WeakKeyDictionary()
 
 
@@ -73,16 +72,13 @@ def pack_rows(batch: Batch) -> Packing:
         blocks += [_behind(prompts, owners[rows], completions, rows) for rows in completions.alike(cost)]
         scoring = completions.places[:, None] + scoring
         scoring[:, 0] = (prompts.places + prompts.lengths - 1)[owners]
-    tensors = [
-        [None if each is None else torch.from_numpy(each).to(batch.device) for each in block] for block in blocks
-    ]
-    token_ids, position_ids = (np.concatenate(each) for each in zip(*(span.tokens() for span in spans), strict=True))
+    token_ids, positions = (np.concatenate(each) for each in zip(*(span.tokens() for span in spans), strict=True))
     return Packing(
-        token_ids=torch.from_numpy(token_ids).to(batch.device).unsqueeze(0),
-        position_ids=torch.from_numpy(position_ids).to(batch.device).unsqueeze(0),
-        blocks=tuple(Block(*block) for block in tensors),
-        scoring=torch.from_numpy(scoring).to(batch.device),
-    )
+        torch.from_numpy(token_ids).unsqueeze(0),
+        torch.from_numpy(positions).unsqueeze(0),
+        tuple(blocks),
+        torch.from_numpy(scoring),
+    ).to(batch.device)
 
 
 class _Spans:
@@ -114,25 +110,31 @@ class _Spans:
         return np.where(there, self.places[rows, None] + within, 0), there
 
 
-def _alone(spans: _Spans, rows: Ints) -> _Block:
+def _alone(spans: _Spans, rows: Ints) -> Block:
     """Return the block of `rows` that see themselves alone."""
     places, there = spans.grid(rows)
-    return places, places, None, np.flatnonzero(there)
+    return Block(torch.from_numpy(places), torch.from_numpy(places), None, _filled(there))
 
 
-def _behind(prompts: _Spans, owners: Ints, completions: _Spans, rows: Ints) -> _Block:
+def _behind(prompts: _Spans, owners: Ints, completions: _Spans, rows: Ints) -> Block:
     """Return the block of completions `rows` that see their prompts `owners`, (R,) both, and themselves."""
-    seen, told = prompts.grid(owners)
+    prompt_places, told = prompts.grid(owners)
     places, there = completions.grid(rows)
-    # Padding behind a completion is seen by padding alone: what comes later is seen by none before it.
-    earlier = np.tri(places.shape[1], dtype=bool)[None]
+    width = places.shape[1]
     if told.all():
-        told = told[:1]
-    shape = (len(told), places.shape[1])
-    mask = np.concatenate(
-        [np.broadcast_to(told[:, None], (*shape, told.shape[1])), np.repeat(earlier, len(told), 0)], 2
+        told = told[:1]  # one mask for all
+    # Padding behind a completion is seen by padding alone: what comes later is seen by none before it.
+    seen = (np.repeat(told[:, None], width, 1), np.tile(np.tri(width, dtype=bool), (len(told), 1, 1)))
+    return Block(
+        torch.from_numpy(places),
+        torch.from_numpy(np.concatenate([prompt_places, places], 1)),
+        torch.from_numpy(np.concatenate(seen, 2)).unsqueeze(1),
+        _filled(there),
     )
-    return places, np.concatenate([seen, places], 1), mask[:, None], np.flatnonzero(there)
+
+
+def _filled(there: NDArray[np.bool_]) -> Tensor:
+    return torch.from_numpy(np.flatnonzero(there))
 
 
 @torch.no_grad()
@@ -140,7 +142,8 @@ def _tries_out(model: Any) -> bool:
     config = model.config.get_text_config()
     if config._attn_implementation != NAME:
         return False
-    rows = [tuple(tuple(token % config.vocab_size for token in part) for part in row) for row in _PROBE]
+    vocabulary = config.vocab_size
+    rows = [([token % vocabulary for token in one], [token % vocabulary for token in two]) for one, two in _PROBE]
     probe = pad_rows(rows, prompts=np.array([0, 0, 1]), device=model.device)
     packing, head = pack_rows(probe), model.get_output_embeddings()
     row, token = probe.response_mask.nonzero(as_tuple=True)

@@ -13,8 +13,8 @@ from engine.training.packing import packs_rows
 PASS_TOKENS = {"cpu": 2048}
 """How many packed tokens a pass takes at most, by type of device; any number elsewhere.
 
-On a CPU measured with tiny-math: what is computed once must still be in its cache when it is used. 1,000 to 2,500 tokens
-cost the same, 5,000 a quarter more.
+On a CPU measured with tiny-math: what one operation leaves must still be in the cache for the next. Passes of 1,000 to
+2,500 tokens cost the same, one of 5,000 a quarter more.
 """
 PASS_COST = {"cpu": 128, "cuda": 4096}
 """How many tokens of padding a further pass of padded rows must save, by type of device.

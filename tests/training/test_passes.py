@@ -5,8 +5,8 @@ import torch
 from engine.grpo.log_probs import TokenScores
 from engine.training import passes
 from engine.training.batch import pad_rows
-from engine.training.forward import score_tokens
 from engine.training.cuts import length_cuts
+from engine.training.forward import score_tokens
 from engine.training.passes import length_passes, row_passes
 from engine.training.scoring import write_scores
 from tests.training.test_update import gradients
