@@ -7,7 +7,7 @@ from streamlit.testing.v1 import AppTest
 
 from dashboard.components.memory_card import remedy_line, sampler_line
 from dashboard.data import device
-from dashboard.data.device import host_memory, known_memory
+from dashboard.data.device import host_memory, known_memory, lacks_gpu
 from dashboard.data.outlook import outlook
 from engine.config import RunConfig, parse_config
 from engine.planner import GIB, MIB, Remedy, SamplerRoom, find_shape, size
@@ -123,6 +123,22 @@ def test_a_run_on_a_gpu_has_memory_that_nobody_reports(db: Database, monkeypatch
     monkeypatch.setattr(device, "_has_gpu", lambda: True)
     assert known_memory(db, RunConfig()) is None
     assert known_memory(db, parse_config({"model.device": "cpu"})) == MACHINE
+
+
+def test_what_needs_a_gpu_says_so_where_there_is_none(db: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    at = open_page("new_run", preset="gsm8k-1.5b-24gb")
+    assert "model.device=cuda and optimizer.name=adamw_8bit need a CUDA GPU, and this machine has none" in shown(at)
+    assert "of 24 GiB, :green[:material/check: fits]" in shown(at)
+    on_gpu = parse_config({"model.device": "cuda"})
+    assert lacks_gpu(db, RunConfig()) is None
+    assert lacks_gpu(db, on_gpu) is not None
+    monkeypatch.setattr(device, "_has_gpu", lambda: True)
+    assert lacks_gpu(db, on_gpu) is None
+
+
+def test_a_worker_elsewhere_may_have_the_gpu(db: Database) -> None:
+    queue.worker_heartbeat(db, "there:1", host="another-machine", pid=1, now=datetime.now(UTC))
+    assert lacks_gpu(db, parse_config({"model.device": "cuda"})) is None
 
 
 def test_a_container_may_have_less_than_the_machine(tmp_path: Path) -> None:
