@@ -241,6 +241,21 @@ METRICS: dict[str, Metric] = _table(
         "Peak memory while the previous step is handed to the store, counted as for the rollout.",
     ),
     (
+        "device/memory_used/mean",
+        "GPU memory, mean",
+        "bytes",
+        "Memory in use on the run's GPU, by whichever process, mean over the readings since the last step.",
+    ),
+    ("device/memory_used/max", "GPU memory, most", "bytes", "The largest of these readings."),
+    (
+        "device/utilization/mean",
+        "GPU busy, mean",
+        "share",
+        "Share of the time in which the run's GPU computed anything at all, mean over the readings since the last "
+        "step; it says nothing of how much of the GPU was at work.",
+    ),
+    ("device/utilization/max", "GPU busy, most", "share", "The largest of these readings."),
+    (
         "eval/<split>/accuracy",
         "Accuracy",
         "share",

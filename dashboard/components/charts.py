@@ -142,6 +142,8 @@ CHARTS = (
     _lines("clip", "Clip ratio", *CLIP, note=clip_note),
     Chart("phases", "Time per step", tuple(PHASE_COLOURS), phases_figure),
     Chart("memory", "Memory", MEMORY, partial(metric_figure, names=MEMORY, colours=MEMORY_COLOURS)),
+    _where_logged("device_memory", "GPU memory", "device/memory_used/mean", "device/memory_used/max"),
+    _where_logged("device_utilization", "GPU busy", "device/utilization/mean", "device/utilization/max"),
 )
 # Against single optimizer steps, where several share a rollout batch.
 UPDATE_CHARTS = (

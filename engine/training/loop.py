@@ -12,6 +12,7 @@ from engine.config import RunConfig
 from engine.store.recorder import Recorder
 from engine.training.announcement import announce
 from engine.training.clock import PhaseClock
+from engine.training.device_usage import device_usage
 from engine.training.evaluate import evaluate
 from engine.training.grpo_step import take_grpo_step
 from engine.training.keeper import CheckpointKeeper
@@ -59,12 +60,28 @@ def train(
     """
     setup = set_up(config, threads=threads, start=start, initial_weights=initial_weights)
     announce(setup, config, recorder, graded_before)
+    with device_usage(setup.policy.device, recorder) as usage:
+        begins = start is None or start.fork
+        return _take_steps(setup, config, usage, recorder=recorder, folder=folder, stop=stop, begins=begins)
+
+
+def _take_steps(
+    setup: Setup,
+    config: RunConfig,
+    usage: Callable[[], dict[str, float]],
+    *,
+    recorder: Recorder,
+    folder: Path,
+    stop: Callable[[], bool],
+    begins: bool,
+) -> Outcome:
+    """Evaluate the start where the run `begins`, and take its steps; `usage` tells how busy the GPU was in each."""
     keeper = CheckpointKeeper(folder / "checkpoints", setup, config.checkpoints, recorder)
     watch = StepWatch(config, recorder)
     not_graded = NotGradedWatch(config.stopping.max_not_graded, recorder)
     clock, began, state = PhaseClock(setup.policy.device), time.monotonic(), setup.state
     in_hand = setup.in_hand
-    if start is None or start.fork:
+    if begins:
         with clock("evaluate"):
             state = evaluate_and_record(setup, config, recorder, state)
 
@@ -93,6 +110,7 @@ def train(
             "learning_rate": taken.learning_rate,
             "num_tokens": float(state.num_tokens),
             "memory/rss": float(psutil.Process().memory_info().rss),
+            **usage(),
         }
         with clock("write"):
             record = taken.summarize(measured)
