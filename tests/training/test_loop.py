@@ -124,6 +124,7 @@ def test_every_recipe_trains(tmp_path, recipe):
 
 
 EVERYTHING = {
+    "grpo.importance_correction": "token_truncate",
     "grpo.dual_clip": 3.0,
     "kl.beta": 0.02,
     "kl.target": 0.001,
