@@ -204,6 +204,12 @@ METRICS: dict[str, Metric] = _table(
     ("sampling/importance_weight/min", "Importance weight, min", "", "Smallest such weight."),
     ("sampling/importance_weight/max", "Importance weight, max", "", "Largest such weight."),
     (
+        "sampling/weight_version",
+        "Weight version",
+        "",
+        "Optimizer steps that had changed the weights with which the step's completions were sampled.",
+    ),
+    (
         "num_tokens",
         "Tokens",
         "tokens",

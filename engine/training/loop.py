@@ -23,6 +23,7 @@ from engine.training.state import TrainingState, with_evaluation
 from engine.training.step import CutShort
 from engine.training.stopping import early_end
 from engine.training.watch import StepWatch
+from engine.training.weight_version import check_weight_version
 from engine.types import DecodingMode
 
 STEP_PHASES = ("time/rollout", "time/score", "time/update")
@@ -55,8 +56,8 @@ def train(
     `graded_before` is the grader that an earlier attempt announced.
 
     Raises:
-        GrpoLabError: if the run cannot begin, too many updates in a row are not finite, or too many completions of
-            a step were not graded (its record is there then).
+        GrpoLabError: if the run cannot begin, too many updates in a row are not finite, the sampler's weights are
+            stale, or too many completions of a step were not graded (its record is there then).
     """
     setup = set_up(config, threads=threads, start=start, initial_weights=initial_weights)
     announce(setup, config, recorder, graded_before)
@@ -95,12 +96,13 @@ def _take_steps(
             in_hand = taken.in_hand
             break
         in_hand = None
-        setup.engine.weights_changed()
+        setup.engine.weights_changed(setup.optimizer.changes)
 
         state = replace(
             taken.state,
             step=step,
             skipped_in_a_row=setup.optimizer.skipped_in_a_row,
+            weight_version=setup.optimizer.changes,
             seconds=setup.state.seconds + time.monotonic() - began,
             accuracy=None,
         )
@@ -144,6 +146,7 @@ def evaluate_and_record(setup: Setup, config: RunConfig, recorder: Recorder, sta
     modes: tuple[DecodingMode, ...] = ("sampled", "greedy") if config.evaluation.greedy else ("sampled",)
     for mode in modes:
         record = evaluate(setup.policy, setup.engine, setup.prompt, setup.held_out, config, step=state.step, mode=mode)
+        check_weight_version(setup.engine, setup.optimizer.changes)
         recorder.evaluation(record)
         if mode == "sampled":
             state = with_evaluation(state, record.metrics["accuracy"], min_gain=config.stopping.min_gain)

@@ -110,9 +110,13 @@ def set_up(config: RunConfig, *, threads: int, start: StartPoint | None, initial
         state = forked_state(saved, config) if start.fork else saved
         in_hand = None if start.fork else load_step_in_hand(start.path, policy.device)
     optimizer.skipped_in_a_row = state.skipped_in_a_row
+    taken = in_hand.progress.tallies if in_hand and in_hand.progress else []
+    optimizer.changes = state.weight_version + sum(not tally.skipped for tally in taken)
+    engine = _engine(config, policy)
+    engine.weights_changed(optimizer.changes)
     return Setup(
         policy=policy,
-        engine=_engine(config, policy),
+        engine=engine,
         optimizer=optimizer,
         task=task,
         prompt=prompt,
