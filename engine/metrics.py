@@ -183,7 +183,7 @@ METRICS: dict[str, Metric] = _table(
         "sampling/importance_sampling_ratio/mean",
         "Importance ratio, mean",
         "",
-        "Mean of policy over sampler probability before any cap; per sequence under a sequence correction.",
+        "Mean of policy over sampler probability of the sampled tokens, raw: before any correction.",
     ),
     ("sampling/importance_sampling_ratio/min", "Importance ratio, min", "", "Smallest such ratio."),
     ("sampling/importance_sampling_ratio/max", "Importance ratio, max", "", "Largest such ratio."),
@@ -191,7 +191,23 @@ METRICS: dict[str, Metric] = _table(
         "sampling/importance_beyond_cap",
         "Beyond the cap",
         "share",
-        "Share of tokens whose importance ratio is above importance_cap: truncated or left out by a correction.",
+        "Share of tokens whose importance ratio is above importance_cap, under a sequence correction of sequences: "
+        "truncated or left out where there is a correction.",
+    ),
+    (
+        "sampling/importance_weight/mean",
+        "Importance weight, mean",
+        "",
+        "Mean of what a correction leaves of the importance ratio, by which losses are multiplied: truncated at the "
+        "cap or 0 beyond it; per token, or per sequence under a sequence correction.",
+    ),
+    ("sampling/importance_weight/min", "Importance weight, min", "", "Smallest such weight."),
+    ("sampling/importance_weight/max", "Importance weight, max", "", "Largest such weight."),
+    (
+        "sampling/weight_version",
+        "Weight version",
+        "",
+        "Optimizer steps that had changed the weights with which the step's completions were sampled.",
     ),
     (
         "num_tokens",
@@ -240,6 +256,21 @@ METRICS: dict[str, Metric] = _table(
         "bytes",
         "Peak memory while the previous step is handed to the store, counted as for the rollout.",
     ),
+    (
+        "device/memory_used/mean",
+        "GPU memory, mean",
+        "bytes",
+        "Memory in use on the run's GPU, by whichever process, mean over the readings since the last step.",
+    ),
+    ("device/memory_used/max", "GPU memory, most", "bytes", "The largest of these readings."),
+    (
+        "device/utilization/mean",
+        "GPU busy, mean",
+        "share",
+        "Share of the time in which the run's GPU computed anything at all, mean over the readings since the last "
+        "step; it says nothing of how much of the GPU was at work.",
+    ),
+    ("device/utilization/max", "GPU busy, most", "share", "The largest of these readings."),
     (
         "eval/<split>/accuracy",
         "Accuracy",

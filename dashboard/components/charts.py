@@ -18,6 +18,9 @@ from dashboard.figures.style import GROUP_COLOURS, PHASE_COLOURS
 from engine.config import RunConfig
 from engine.metrics import metric_of
 
+SAMPLER = "sampling/sampling_logp_difference"
+RATIO = "sampling/importance_sampling_ratio"
+WEIGHT = "sampling/importance_weight"
 CLIP = ("clip_ratio/region_mean", "clip_ratio/low_mean", "clip_ratio/high_mean")
 
 
@@ -110,6 +113,12 @@ def _where_logged(key: str, title: str, *names: str, note: Callable[[RunConfig],
     return _lines(key, title, *names, note=note, needs=names[-1])
 
 
+def _spread(key: str, title: str, name: str) -> Chart:
+    """Return a chart of the mean and the extremes of one quantity, for runs that log it."""
+    names = (f"{name}/mean", f"{name}/min", f"{name}/max")
+    return Chart(key, title, names, partial(metric_figure, names=names, from_zero=False), needs=names[0])
+
+
 MEMORY_COLOURS = {name.replace("time/", "memory/"): colour for name, colour in PHASE_COLOURS.items()}
 MEMORY = ("memory/rss", *MEMORY_COLOURS)
 
@@ -140,8 +149,14 @@ CHARTS = (
     _lines("grad_norm", "Gradient norm", "grad_norm"),
     _lines("loss", "Loss", "loss", note=loss_note),
     _lines("clip", "Clip ratio", *CLIP, note=clip_note),
+    _lines("sampler", "Sampler against trainer", f"{SAMPLER}/max", f"{SAMPLER}/mean", needs=f"{SAMPLER}/mean"),
+    _spread("importance_ratio", "Importance ratio, raw", RATIO),
+    _spread("importance_weight", "Importance weight, corrected", WEIGHT),
+    _lines("beyond_cap", "Beyond the cap", "sampling/importance_beyond_cap", needs=f"{WEIGHT}/mean"),
     Chart("phases", "Time per step", tuple(PHASE_COLOURS), phases_figure),
     Chart("memory", "Memory", MEMORY, partial(metric_figure, names=MEMORY, colours=MEMORY_COLOURS)),
+    _where_logged("device_memory", "GPU memory", "device/memory_used/mean", "device/memory_used/max"),
+    _where_logged("device_utilization", "GPU busy", "device/utilization/mean", "device/utilization/max"),
 )
 # Against single optimizer steps, where several share a rollout batch.
 UPDATE_CHARTS = (

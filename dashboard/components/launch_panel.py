@@ -12,6 +12,7 @@ from dashboard.components.launch import launch
 from dashboard.components.markdown import escape_markdown
 from dashboard.components.navigation import open_run
 from dashboard.components.plan import expected_time, plan_lines
+from dashboard.data.device import lacks_gpu
 from dashboard.data.pace import pace_of_runs_like
 from dashboard.data.workers import worker_alive
 from engine.config import remarks, to_yaml
@@ -47,7 +48,8 @@ def launch_panel(db: Database, draft: Draft) -> None:
             st.caption(":material/warning: No worker is running: the run will wait until one is (`make worker`).")
         st.markdown(expected_time(config, pace_of_runs_like(db, config), n_seeds, first_step))
         st.markdown("\n".join(f"- {line}" for line in plan_lines(config, first_step)))
-        for lack in missing_extras(config):
+        no_gpu = lacks_gpu(db, config)
+        for lack in (*([no_gpu] if no_gpu else []), *missing_extras(config)):
             st.markdown(f":small[:orange[:material/warning: {lack}]]")
         for remark in remarks(config):
             st.caption(f":material/info: {escape_markdown(remark)}")

@@ -14,7 +14,7 @@ from dashboard.data.device import known_memory
 from dashboard.data.outlook import Outlook, outlook
 from dashboard.figures.memory import PARTS, PHASE_NAMES, memory_figure
 from engine.config import RunConfig
-from engine.planner import GIB, Fit, Part, Remedy, find_shape, size, usual_prompt_tokens
+from engine.planner import GIB, Fit, Part, Remedy, SamplerRoom, find_shape, size, usual_prompt_tokens
 from engine.store.database import Database
 
 CARDS = (16, 24, 40, 48, 80, 141)
@@ -22,6 +22,7 @@ WORDS: dict[Fit, str] = {
     "fits": ":green[:material/check: fits]",
     "tight": ":orange[:material/warning: tight]",
     "too_large": ":red[:material/error: too large]",
+    "no_room": ":red[:material/error: no room for vLLM to start]",
 }
 _CHOSEN = "memory_device"
 _PROMPT = "memory_prompt"
@@ -62,6 +63,8 @@ def _details(config: RunConfig, found: Outlook, device_bytes: int, here: int | N
         _remedies(config, found)
     plot_library()
     plot("memory", (found.plan, device_bytes), lambda: memory_figure(found.plan, device_bytes))
+    if found.plan.sampler is not None:
+        st.caption(sampler_line(found.plan.sampler))
     st.caption(
         "Every completion taken to be as long as it may get. What the libraries take comes on top: about 0.5 GiB, "
         "more with a CUDA context."
@@ -92,7 +95,22 @@ def remedy_line(config: RunConfig, remedy: Remedy) -> str:
     section, _, key = remedy.path.partition(".")
     before, after = _shown(getattr(getattr(config, section), key)), _shown(remedy.value)
     label = label_of(field_at(remedy.path))
-    return f"{label} **{before} → {after}**: saves {size(remedy.saves)}, leaves {size(remedy.peak)}"
+    gain = f"saves {size(remedy.saves)}" if remedy.saves > 0 else "gives vLLM room to start"
+    return f"{label} **{before} → {after}**: {gain}, leaves {size(remedy.peak)}"
+
+
+def sampler_line(room: SamplerRoom) -> str:
+    """Return what vLLM's room for keys and values holds."""
+    if not room.starts:
+        return (
+            f"vLLM has {size(max(room.cache, 0))} left for keys and values, and starts only where one sequence of its "
+            f"longest has room: {size(room.longest)}."
+        )
+    waves = f", so {room.rows:,} of a step come in {room.waves:,} waves" if room.waves > 1 else ""
+    return (
+        f"vLLM has {size(room.cache)} for keys and values: room for {room.at_once:,} sequences at once, all as long as "
+        f"they may get{waves}. What vLLM takes on a GPU is on paper and has not been measured."
+    )
 
 
 def _line(part: Part) -> str:

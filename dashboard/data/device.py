@@ -26,6 +26,19 @@ def known_memory(db: Database, config: RunConfig) -> int | None:
     return host_memory()
 
 
+def lacks_gpu(db: Database, config: RunConfig) -> str | None:
+    """Return a sentence about the setting that needs a GPU where the run will find none; None where nothing lacks."""
+    needs = []
+    if config.model.device == "cuda":
+        needs.append("model.device=cuda")
+    if config.optimizer.name == "adamw_8bit" and config.total_steps:
+        needs.append("optimizer.name=adamw_8bit")
+    if not needs or _has_gpu() or _works_elsewhere(db):
+        return None
+    verb = "needs" if len(needs) == 1 else "need"
+    return f"{' and '.join(needs)} {verb} a CUDA GPU, and this machine has none: the run would fail as it starts."
+
+
 def host_memory(limit: Path = _CGROUP_LIMIT) -> int:
     """Return the bytes of this machine's memory, or of its container's share if that is less."""
     total = int(psutil.virtual_memory().total)

@@ -20,7 +20,7 @@ class Outlook:
 @lru_cache(maxsize=128)
 def outlook(config: RunConfig, shape: ModelShape, device_bytes: int, prompt_tokens: int) -> Outlook:
     """Return what is to be expected of a run of a model of this shape on a device with so many bytes."""
-    plan = plan_memory(config, shape, prompt_tokens=prompt_tokens)
+    plan = plan_memory(config, shape, prompt_tokens=prompt_tokens, device_bytes=device_bytes)
     single = remedies(config, shape, device_bytes, prompt_tokens=prompt_tokens)
     alone = tuple(remedy for remedy in single if remedy.fit == "fits")
     together = () if alone else ways_to_fit(config, shape, device_bytes, prompt_tokens=prompt_tokens)

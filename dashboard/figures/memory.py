@@ -19,6 +19,11 @@ PARTS = {
     "prompts": ("Prompts", "#3fabdc"),
     "draw": ("Drawing a token", "#90696a"),
     "cache": ("Key-value cache", "#b3279c"),
+    "sampler_weights": ("Weights of vLLM", "#1f4e8c"),
+    "sampler_work": ("vLLM at work", "#5f8a8b"),
+    "graphs": ("Captured graphs", "#a3a35c"),
+    "sampler_cache": ("Cache of vLLM", "#d774c4"),
+    "asleep": ("vLLM asleep", "#8b8b8b"),
 }
 PHASE_NAMES: dict[Phase, str] = {"rollout": "Rollout", "update": "Update"}
 # A device that much larger than the need would squeeze the bars to nothing; the headline names it.
@@ -31,6 +36,10 @@ _SHORT = {
     "recomputed": "Recomputed",
     "draw": "Token draw",
     "cache": "Cache",
+    "sampler_weights": "vLLM weights",
+    "sampler_work": "vLLM work",
+    "graphs": "Graphs",
+    "sampler_cache": "vLLM cache",
 }
 _BARS_HEIGHT = 165
 _LEGEND_ROW = 19

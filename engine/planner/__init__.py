@@ -2,18 +2,17 @@
 
 from engine.planner.catalogue import CATALOGUE
 from engine.planner.memory import (
-    PHASES,
     PROMPT_TOKENS,
     MemoryPlan,
-    Part,
-    Phase,
     cache_places,
     plan_memory,
     usual_prompt_tokens,
     weight_bytes,
 )
+from engine.planner.part import PHASES, Part, Phase
 from engine.planner.presence import Presence, find_presence
 from engine.planner.remedies import Fit, Remedy, fits, remedies, ways_to_fit, with_field
+from engine.planner.sampler import SamplerRoom
 from engine.planner.shapes import ModelShape, find_shape, shape_of_config
 from engine.planner.size import GIB, MIB, size
 
@@ -30,6 +29,7 @@ __all__ = [
     "Phase",
     "Presence",
     "Remedy",
+    "SamplerRoom",
     "cache_places",
     "find_presence",
     "find_shape",

@@ -2,17 +2,14 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Literal
 
 from engine.config import RunConfig
 from engine.planner.activations import FLOAT32, layer_bytes, norm_bytes
 from engine.planner.catalogue import SMOLLM2, TINY_MATH
+from engine.planner.part import BOTH, PHASES, WIDTH, Part, Phase, completions
+from engine.planner.sampler import DRAW_COPIES, LARGE, SamplerRoom, sampler_parts, sampler_room
 from engine.planner.shapes import ModelShape
 from engine.planner.size import MIB
-
-Phase = Literal["rollout", "update"]
-PHASES: tuple[Phase, ...] = ("rollout", "update")
-BOTH: tuple[Phase, ...] = PHASES
 
 PROMPT_TOKENS = 256
 # The arithmetic problems put to tiny-math are short in its tokenizer; a test asks for the longest.
@@ -23,26 +20,14 @@ SMOLLM2_PROMPT_TOKENS = 64
 MOST_ROWS = 1024
 SMALLEST_GROWTH = 16
 # As many float32 copies of the logits lie beside one another for a moment: in the backward pass (logits, gradients of
-# both terms of the log-prob, what is between them), there with a gradient of the entropy, and when tokens are drawn.
+# both terms of the log-prob, what is between them), and there with a gradient of the entropy.
 LOGITS_COPIES = 5
 LOGITS_COPIES_WITH_ENTROPY = 6
-DRAW_COPIES = 6
-_WIDTH = {"float32": 4, "bfloat16": 2}
-
-
-@dataclass(frozen=True, slots=True)
-class Part:
-    """One thing that takes memory: its bytes, in which phases, and the formula with its numbers."""
-
-    name: str
-    bytes: int
-    phases: tuple[Phase, ...]
-    sentence: str
 
 
 @dataclass(frozen=True, slots=True)
 class MemoryPlan:
-    """All parts, and what they come to.
+    """All parts, and what they come to; `sampler` is vLLM's room for keys and values, None where it does not sample.
 
     What the process takes besides is not in it: the libraries themselves (0.3 to 0.6 GiB), a CUDA context, and what
     an allocator cannot use between its blocks.
@@ -50,6 +35,12 @@ class MemoryPlan:
 
     parts: tuple[Part, ...]
     prompt_tokens: int
+    sampler: SamplerRoom | None = None
+
+    @property
+    def sampler_starts(self) -> bool:
+        """Whether the sampler has room for one sequence; without it vLLM refuses to start."""
+        return self.sampler is None or self.sampler.starts
 
     def of(self, phase: Phase) -> tuple[Part, ...]:
         """Return the parts that are there in a phase."""
@@ -70,27 +61,41 @@ class MemoryPlan:
         return max(map(self.bytes_in, PHASES))
 
 
-def plan_memory(config: RunConfig, shape: ModelShape, *, prompt_tokens: int = PROMPT_TOKENS) -> MemoryPlan:
+def plan_memory(
+    config: RunConfig, shape: ModelShape, *, prompt_tokens: int = PROMPT_TOKENS, device_bytes: int | None = None
+) -> MemoryPlan:
     """Return the parts of a run's memory, every completion taken to be as long as it may get.
 
     A config does not tell how long its prompts are: `prompt_tokens` is the length of the longest. The examples of SFT
-    are taken to be no longer than a completion behind it. A run without steps has no update.
+    are taken to be no longer than a completion behind it. A run without steps has no update. Where vLLM samples on a
+    GPU, it takes a share of the `device_bytes` there.
+
+    Raises:
+        ValueError: if vLLM samples on a GPU and `device_bytes` is not given.
     """
+    room = None
+    sampled: tuple[Part, ...]
+    if config.rollout.engine == "vllm":
+        rows = rows_at_once(config)
+        room = sampler_room(config, shape, rows=rows, prompt_tokens=prompt_tokens, device_bytes=device_bytes)
+        sampled = tuple(sampler_parts(config, shape, room, large=(device_bytes or 0) >= LARGE))
+    else:
+        sampled = _rollout(config, shape, prompt_tokens)
     if config.total_steps == 0:
-        sampled = (*_weights(config, shape), *_rollout(config, shape, prompt_tokens))
-        return MemoryPlan(tuple(replace(part, phases=("rollout",)) for part in sampled), prompt_tokens)
+        there = [part for part in (*_weights(config, shape), *sampled) if "rollout" in part.phases]
+        return MemoryPlan(tuple(replace(part, phases=("rollout",)) for part in there), prompt_tokens, room)
     parts = (
         *_weights(config, shape),
         *_training(config, shape),
         *_update(config, shape, prompt_tokens),
-        *_rollout(config, shape, prompt_tokens),
+        *sampled,
     )
-    return MemoryPlan(parts, prompt_tokens)
+    return MemoryPlan(parts, prompt_tokens, room)
 
 
 def weight_bytes(shape: ModelShape, dtype: str) -> int:
     """Return the bytes of a model's weights in a number format."""
-    return shape.parameters * _WIDTH[dtype]
+    return shape.parameters * WIDTH[dtype]
 
 
 def usual_prompt_tokens(config: RunConfig) -> int:
@@ -114,7 +119,7 @@ def cache_places(prompt_tokens: int, max_tokens: int) -> int:
 
 
 def _weights(config: RunConfig, shape: ModelShape) -> Iterator[Part]:
-    width, dtype, rank = _WIDTH[config.model.dtype], config.model.dtype, config.lora.rank
+    width, dtype, rank = WIDTH[config.model.dtype], config.model.dtype, config.lora.rank
     yield Part(
         "weights", weight_bytes(shape, dtype), BOTH, f"{shape.parameters:,} parameters × {width} bytes ({dtype})."
     )
@@ -134,7 +139,7 @@ def _training(config: RunConfig, shape: ModelShape) -> Iterator[Part]:
     rank = config.lora.rank
     trained = shape.parameters if rank is None else shape.adapter_parameters(rank)
     dtype = config.model.dtype if rank is None else "float32"
-    width = _WIDTH[dtype]
+    width = WIDTH[dtype]
     yield Part("gradients", trained * width, ("update",), f"{trained:,} trained parameters × {width} bytes ({dtype}).")
     eight_bit = config.optimizer.name == "adamw_8bit"
     moment = "1 byte (8 bits)" if eight_bit else f"{width} bytes ({dtype})"
@@ -155,9 +160,9 @@ def _training(config: RunConfig, shape: ModelShape) -> Iterator[Part]:
 
 
 def _update(config: RunConfig, shape: ModelShape, prompt_tokens: int) -> Iterator[Part]:
-    width, rank, rows = _WIDTH[config.model.dtype], config.lora.rank, config.largest_micro_batch
+    width, rank, rows = WIDTH[config.model.dtype], config.lora.rank, config.largest_micro_batch
     places = rows * (prompt_tokens + config.rollout.max_tokens)
-    counted = f"{_completions(rows)} in a micro-batch × {prompt_tokens + config.rollout.max_tokens:,} tokens"
+    counted = f"{completions(rows)} in a micro-batch × {prompt_tokens + config.rollout.max_tokens:,} tokens"
     of_layer, logits = layer_bytes(shape, width, rank), _logits(config, shape)
     if config.model.gradient_checkpointing:
         per_layer, what = width * shape.hidden, "the input"
@@ -189,7 +194,7 @@ def _logits(config: RunConfig, shape: ModelShape) -> Part:
         "logits",
         copies * min(whole, limit * MIB),
         ("update",),
-        f"{copies} × ({_completions(rows)} × {longest:,} tokens × {shape.vocabulary:,} entries × {FLOAT32} bytes"
+        f"{copies} × ({completions(rows)} × {longest:,} tokens × {shape.vocabulary:,} entries × {FLOAT32} bytes"
         f"{most}): the logits, their gradients and what lies between.",
     )
 
@@ -200,7 +205,7 @@ def _rollout(config: RunConfig, shape: ModelShape, prompt_tokens: int) -> tuple[
 
 
 def _prompts(config: RunConfig, shape: ModelShape, prompt_tokens: int) -> tuple[Part, ...]:
-    width = _WIDTH[config.model.dtype]
+    width = WIDTH[config.model.dtype]
     prompts = min(max(config.prompts_per_step, config.evaluation.size), rows_at_once(config))
     per_token = width * (3 * shape.intermediate + 2 * shape.hidden)
     through = Part(
@@ -218,10 +223,10 @@ def _sampling(config: RunConfig, shape: ModelShape, prompt_tokens: int) -> tuple
         "draw",
         DRAW_COPIES * rows * shape.vocabulary * FLOAT32,
         ("rollout",),
-        f"{DRAW_COPIES} × {_completions(rows)} × {shape.vocabulary:,} entries × {FLOAT32} bytes to draw one token.",
+        f"{DRAW_COPIES} × {completions(rows)} × {shape.vocabulary:,} entries × {FLOAT32} bytes to draw one token.",
     )
     places = cache_places(prompt_tokens, config.rollout.max_tokens)
-    return draw, _cache(shape, _WIDTH[config.model.dtype], rows=rows, places=places)
+    return draw, _cache(shape, WIDTH[config.model.dtype], rows=rows, places=places)
 
 
 def rows_at_once(config: RunConfig) -> int:
@@ -236,7 +241,7 @@ def _cache(shape: ModelShape, width: int, *, rows: int, places: int) -> Part:
         per_place * rows * places,
         ("rollout",),
         f"Key and value × {shape.layers} layers × {shape.kv_heads} heads × {shape.head_dim} × {width} bytes "
-        f"× {_completions(rows)} at once × {places:,} tokens, room ahead included.",
+        f"× {completions(rows)} at once × {places:,} tokens, room ahead included.",
     )
 
 
@@ -246,7 +251,3 @@ def _room_for(length: int) -> int:
 
 def _total(parts: tuple[Part, ...]) -> int:
     return sum(part.bytes for part in parts)
-
-
-def _completions(number: int) -> str:
-    return f"{number:,} completion{'' if number == 1 else 's'}"

@@ -7,7 +7,7 @@ from typing import Any
 
 from engine.config import RunConfig, merge, nest, parse_config
 from engine.errors import ConfigError, FieldProblem
-from engine.presets.document import document_names, read_document
+from engine.presets.document import document_name, document_names, read_document
 
 FOLDER = Path(__file__).parent
 
@@ -37,7 +37,7 @@ def load_preset(name_or_path: str, overrides: Mapping[str, Any] | None = None, *
     tree = _tree(name_or_path, folder, seen=())
     config = parse_config(merge(tree, nest(overrides or {})))
     return Preset(
-        name=Path(name_or_path).stem,
+        name=document_name(name_or_path),
         sentence=str(document.get("about", "")),
         extends=document.get("extends"),
         config=config,

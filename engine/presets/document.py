@@ -16,6 +16,11 @@ def document_names(folder: Path) -> tuple[str, ...]:
     return tuple(sorted(names, key=lambda name: name != "quick-start"))
 
 
+def document_name(name_or_path: str) -> str:
+    """Return the name of a document that was given by its name or its path. A name may have a dot: `1.5b`."""
+    return Path(name_or_path).stem if _is_path(name_or_path) else name_or_path
+
+
 def read_document(kind: str, name_or_path: str, folder: Path) -> dict[Any, Any]:
     """Read a document by its name in the folder, or any YAML file by path; `kind` is what errors call it.
 
@@ -23,7 +28,7 @@ def read_document(kind: str, name_or_path: str, folder: Path) -> dict[Any, Any]:
         ConfigError: if there is no such file, or it is not a YAML mapping with each key once.
     """
     given = f"{kind}={name_or_path}"
-    path = Path(name_or_path) if name_or_path.endswith((".yaml", ".yml")) else folder / f"{name_or_path}.yaml"
+    path = Path(name_or_path) if _is_path(name_or_path) else folder / f"{name_or_path}.yaml"
     try:
         document = yaml.load(path.read_text(encoding="utf-8"), Loader=_Loader)
     except FileNotFoundError:
@@ -35,6 +40,10 @@ def read_document(kind: str, name_or_path: str, folder: Path) -> dict[Any, Any]:
     if not isinstance(document, dict):
         raise ConfigError([FieldProblem(kind, f"{given} must be a mapping of names to values")])
     return document
+
+
+def _is_path(name_or_path: str) -> bool:
+    return name_or_path.endswith((".yaml", ".yml"))
 
 
 class _Loader(yaml.SafeLoader):

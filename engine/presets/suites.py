@@ -10,7 +10,7 @@ from pydantic import Field, StringConstraints, ValidationError
 from engine.config import RunConfig, Section, merge, nest
 from engine.errors import ConfigError, FieldProblem
 from engine.presets import load_preset
-from engine.presets.document import document_names, read_document
+from engine.presets.document import document_name, document_names, read_document
 
 FOLDER = Path(__file__).with_name("suites")
 
@@ -53,7 +53,7 @@ def load_suite(name_or_path: str, overrides: Mapping[str, Any] | None = None, *,
     """
     file = _read(name_or_path, folder)
     suite = Suite(
-        name=Path(name_or_path).stem,
+        name=document_name(name_or_path),
         question=file.question,
         baseline=file.baseline,
         seeds=file.seeds,

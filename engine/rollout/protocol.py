@@ -57,7 +57,13 @@ class SamplingParams:
 
 
 class RolloutEngine(Protocol):
-    """Anything that samples completions."""
+    """Anything that samples completions.
+
+    `weight_version` tells which weights the last completions came from: those after so many optimizer steps of the
+    run that changed them. It follows what has arrived in the sampler, not what was announced.
+    """
+
+    weight_version: int
 
     def generate(
         self, prompts: Sequence[Sequence[int]], *, n: int, sampling: SamplingParams, seed: int
@@ -76,8 +82,8 @@ class RolloutEngine(Protocol):
         """
         ...
 
-    def weights_changed(self) -> None:
-        """Say that the trainer has changed the weights; the next completion is drawn with the new ones."""
+    def weights_changed(self, version: int) -> None:
+        """Say that the trainer's weights are those of `version`; the next completion is drawn with them."""
         ...
 
     def rest(self) -> None:

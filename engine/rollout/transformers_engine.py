@@ -38,6 +38,7 @@ class TransformersEngine:
     ) -> None:
         if max_rows < 1:
             raise ValueError(f"max_rows={max_rows} must be at least 1")
+        self.weight_version = 0
         self._model = model
         self._tokenizer = tokenizer
         self._max_rows = max_rows
@@ -71,8 +72,9 @@ class TransformersEngine:
                 self._model.train()
         return [completions[index * n : (index + 1) * n] for index in range(len(prompts))]
 
-    def weights_changed(self) -> None:
-        """Nothing to do: the model is the trainer's own."""
+    def weights_changed(self, version: int) -> None:
+        """Take the number alone: the model is the trainer's own."""
+        self.weight_version = version
 
     def rest(self) -> None:
         """Nothing to give back: caches go with the batch they were made for."""

@@ -67,8 +67,7 @@ class VllmEngine:
         self._on_gpu = model.device.type == "cuda"
         self._stops = StopTable(tokenizer, model.config.get_text_config().vocab_size)
         self._asleep, self._stale = False, True
-        self.weight_version = 0
-        """How often weights have been pushed."""
+        self.weight_version, self._newest = -1, 0  # none has arrived
         vllm, state = import_vllm(on_gpu=self._on_gpu), torch.get_rng_state()
         # A prompt computed in parts rewinds its request's generator, which a generator of the CPU refuses.
         memory: dict[str, Any] = {"kv_cache_memory_bytes": cache_bytes, "enable_chunked_prefill": False}
@@ -117,9 +116,9 @@ class VllmEngine:
         found = [self._completion(output.outputs[0], stops) for output in outputs]
         return [found[index * n : (index + 1) * n] for index in range(len(prompts))]
 
-    def weights_changed(self) -> None:
-        """Say that the model's weights are new: they are pushed before the next completion."""
-        self._stale = True
+    def weights_changed(self, version: int) -> None:
+        """Say that the model's weights are those of `version`: they are pushed before the next completion."""
+        self._stale, self._newest = True, version
 
     def rest(self) -> None:
         """Give memory back until the next completion is asked for."""
@@ -138,7 +137,7 @@ class VllmEngine:
             self._llm.wake_up(tags=["kv_cache"])
         if self._stale:
             self._llm.reset_prefix_cache()
-            self.weight_version += 1
+            self.weight_version = self._newest
         self._asleep = self._stale = False
 
     def _parameters(self, sampling: SamplingParams, seed: int) -> Any:

@@ -24,7 +24,7 @@ from engine.policy.reference import ReferencePolicy
 from engine.training.in_hand import StepInHand, save_step_in_hand
 from engine.training.state import TrainingState
 
-FORMAT = 2
+FORMAT = 3
 _WRITING = ".writing"
 _STEP, _WITHIN = "step-", "within-"
 REFERENCE = "reference.safetensors"
@@ -95,7 +95,8 @@ def load_checkpoint(
         reference.restore(load_file(path / REFERENCE))
     _restore_random_state(load_file(path / "rng.safetensors"))
     saved = document["state"]
-    # In format 1 every step drew prompts once, and there were neither controllers nor early stopping.
+    # In format 1 every step drew prompts once, and there were neither controllers nor early stopping; up to format 2
+    # changes of the weights were not counted, and the count begins with the resume.
     return TrainingState(**{"draws": saved["step"]} | saved)
 
 

@@ -11,6 +11,7 @@ from engine.training.groups import Drawn, RewardedGroup, assign_advantages, samp
 from engine.training.seeds import derive_seed
 from engine.training.setup import Setup
 from engine.training.state import TrainingState
+from engine.training.weight_version import check_weight_version
 
 
 def draw_groups(
@@ -21,6 +22,9 @@ def draw_groups(
     Under dynamic sampling (Yu et al. 2025, "DAPO", section 3.2) flat groups are left out and further prompts drawn,
     P at a time, until P groups are mixed; where the most draws allowed do not suffice, or `stop()` is true, flat
     groups fill the batch up: its size, and with it the denominators, stays the same.
+
+    Raises:
+        StaleWeightsError: if the sampler's weights are not the trainer's.
     """
     wanted = config.prompts_per_step
     if not config.rollout.dynamic_sampling:
@@ -52,6 +56,7 @@ def _draw(setup: Setup, config: RunConfig, state: TrainingState, draw: int, cloc
             sampling=setup.sampling,
             seed=derive_seed(config.seed, "rollout", step, *again),
         )
+    check_weight_version(setup.engine, setup.optimizer.changes)
     with clock("score"):
         rewards = compose(
             groups,

@@ -31,6 +31,7 @@ def take_grpo_step(
 
     Raises:
         NonFiniteUpdateError: after too many skipped updates in a row.
+        StaleWeightsError: if the sampler's weights are not the trainer's.
     """
     model, step = setup.policy.model, state.step + 1
     number = config.grpo_step(step)
@@ -65,6 +66,7 @@ def take_grpo_step(
         return CutShort(StepInHand(drawn, progress))
 
     measured = update_metrics(batch, progress, config, used)
+    measured["sampling/weight_version"] = float(state.weight_version)
     if config.kl.beta > 0:
         measured["kl/beta"] = state.beta
     state = with_controllers_moved(state, config, kl=measured.get("kl/update"), entropy=measured.get("entropy"))

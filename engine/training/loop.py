@@ -12,6 +12,7 @@ from engine.config import RunConfig
 from engine.store.recorder import Recorder
 from engine.training.announcement import announce
 from engine.training.clock import PhaseClock
+from engine.training.device_usage import device_usage
 from engine.training.evaluate import evaluate
 from engine.training.grpo_step import take_grpo_step
 from engine.training.keeper import CheckpointKeeper
@@ -22,6 +23,7 @@ from engine.training.state import TrainingState, with_evaluation
 from engine.training.step import CutShort
 from engine.training.stopping import early_end
 from engine.training.watch import StepWatch
+from engine.training.weight_version import check_weight_version
 from engine.types import DecodingMode
 
 STEP_PHASES = ("time/rollout", "time/score", "time/update")
@@ -54,17 +56,33 @@ def train(
     `graded_before` is the grader that an earlier attempt announced.
 
     Raises:
-        GrpoLabError: if the run cannot begin, too many updates in a row are not finite, or too many completions of
-            a step were not graded (its record is there then).
+        GrpoLabError: if the run cannot begin, too many updates in a row are not finite, the sampler's weights are
+            stale, or too many completions of a step were not graded (its record is there then).
     """
     setup = set_up(config, threads=threads, start=start, initial_weights=initial_weights)
     announce(setup, config, recorder, graded_before)
+    with device_usage(setup.policy.device, recorder) as usage:
+        begins = start is None or start.fork
+        return _take_steps(setup, config, usage, recorder=recorder, folder=folder, stop=stop, begins=begins)
+
+
+def _take_steps(
+    setup: Setup,
+    config: RunConfig,
+    usage: Callable[[], dict[str, float]],
+    *,
+    recorder: Recorder,
+    folder: Path,
+    stop: Callable[[], bool],
+    begins: bool,
+) -> Outcome:
+    """Evaluate the start where the run `begins`, and take its steps; `usage` tells how busy the GPU was in each."""
     keeper = CheckpointKeeper(folder / "checkpoints", setup, config.checkpoints, recorder)
     watch = StepWatch(config, recorder)
     not_graded = NotGradedWatch(config.stopping.max_not_graded, recorder)
     clock, began, state = PhaseClock(setup.policy.device), time.monotonic(), setup.state
     in_hand = setup.in_hand
-    if start is None or start.fork:
+    if begins:
         with clock("evaluate"):
             state = evaluate_and_record(setup, config, recorder, state)
 
@@ -78,12 +96,13 @@ def train(
             in_hand = taken.in_hand
             break
         in_hand = None
-        setup.engine.weights_changed()
+        setup.engine.weights_changed(setup.optimizer.changes)
 
         state = replace(
             taken.state,
             step=step,
             skipped_in_a_row=setup.optimizer.skipped_in_a_row,
+            weight_version=setup.optimizer.changes,
             seconds=setup.state.seconds + time.monotonic() - began,
             accuracy=None,
         )
@@ -93,6 +112,7 @@ def train(
             "learning_rate": taken.learning_rate,
             "num_tokens": float(state.num_tokens),
             "memory/rss": float(psutil.Process().memory_info().rss),
+            **usage(),
         }
         with clock("write"):
             record = taken.summarize(measured)
@@ -126,6 +146,7 @@ def evaluate_and_record(setup: Setup, config: RunConfig, recorder: Recorder, sta
     modes: tuple[DecodingMode, ...] = ("sampled", "greedy") if config.evaluation.greedy else ("sampled",)
     for mode in modes:
         record = evaluate(setup.policy, setup.engine, setup.prompt, setup.held_out, config, step=state.step, mode=mode)
+        check_weight_version(setup.engine, setup.optimizer.changes)
         recorder.evaluation(record)
         if mode == "sampled":
             state = with_evaluation(state, record.metrics["accuracy"], min_gain=config.stopping.min_gain)

@@ -47,13 +47,17 @@ def learning_rate(config: OptimizerConfig, *, step: int, total_steps: int, peak:
 
 @dataclass(slots=True)
 class OptimizerStep:
-    """Applies accumulated gradients, unless they or the loss are not finite."""
+    """Applies accumulated gradients, unless they or the loss are not finite.
+
+    `changes` counts the optimizer steps of the run that changed the weights, those before a resume or fork included.
+    """
 
     model: Any
     optimizer: torch.optim.Optimizer
     max_grad_norm: float
     max_skipped_in_a_row: int
     skipped_in_a_row: int = 0
+    changes: int = 0
 
     def apply(self, loss: float, *, step: int) -> tuple[float, bool]:
         """Clip, step and clear the gradients. Returns the norm before clipping and whether weights changed.
@@ -67,6 +71,7 @@ class OptimizerStep:
         if finite:
             self.optimizer.step()
             self.skipped_in_a_row = 0
+            self.changes += 1
         else:
             self.skipped_in_a_row += 1
         self.optimizer.zero_grad(set_to_none=True)

@@ -10,6 +10,7 @@ from engine.config import RunConfig
 from engine.config.sections import OptimizerConfig
 from engine.errors import CheckpointError
 from engine.planner.memory import rows_at_once
+from engine.planner.sampler import max_model_len, sampler_dtype
 from engine.policy.adapter import add_lora, has_adapter, load_adapter
 from engine.policy.gradient_checkpointing import enable_gradient_checkpointing
 from engine.policy.policy import Policy, load_policy, model_source
@@ -29,9 +30,6 @@ from engine.training.in_hand import StepInHand, load_step_in_hand
 from engine.training.optimizer import OptimizerStep, make_optimizer
 from engine.training.state import TrainingState, forked_state, start_state
 from engine.types import Demonstration, Problem
-
-PROMPT_ROOM = 1024
-"""Tokens of a prompt that vLLM makes room for where `vllm.max_model_len` does not say."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,9 +110,13 @@ def set_up(config: RunConfig, *, threads: int, start: StartPoint | None, initial
         state = forked_state(saved, config) if start.fork else saved
         in_hand = None if start.fork else load_step_in_hand(start.path, policy.device)
     optimizer.skipped_in_a_row = state.skipped_in_a_row
+    taken = in_hand.progress.tallies if in_hand and in_hand.progress else []
+    optimizer.changes = state.weight_version + sum(not tally.skipped for tally in taken)
+    engine = _engine(config, policy)
+    engine.weights_changed(optimizer.changes)
     return Setup(
         policy=policy,
-        engine=_engine(config, policy),
+        engine=engine,
         optimizer=optimizer,
         task=task,
         prompt=prompt,
@@ -147,9 +149,9 @@ def _engine(config: RunConfig, policy: Policy) -> RolloutEngine:
         policy.model,
         policy.tokenizer,
         model_source(config.model.name),
-        max_model_len=vllm.max_model_len or min(positions, PROMPT_ROOM + config.rollout.max_tokens),
+        max_model_len=max_model_len(config, positions),
         max_rows=rows_at_once(config),
-        dtype=config.model.dtype if vllm.sampler_dtype == "model" else vllm.sampler_dtype,
+        dtype=sampler_dtype(config),
         gpu_memory_utilization=vllm.gpu_memory_utilization,
         cache_bytes=vllm.cpu_cache << 20,
         enforce_eager=vllm.enforce_eager,

@@ -17,6 +17,8 @@ class TrainingState:
     num_tokens: int = 0
     skipped_in_a_row: int = 0
     seconds: float = 0.0
+    weight_version: int = 0
+    """Optimizer steps that have changed the weights, up to the end of `step`."""
     accuracy: float | None = None
     """On held-out problems, where this very step was evaluated."""
     best_accuracy: float | None = None
@@ -35,7 +37,12 @@ def start_state(config: RunConfig) -> TrainingState:
 def forked_state(parent: TrainingState, config: RunConfig) -> TrainingState:
     """Return the state of a run that begins at a parent's checkpoint: its place in the data, and controllers anew."""
     return replace(
-        start_state(config), step=parent.step, draws=parent.draws, num_tokens=parent.num_tokens, seconds=parent.seconds
+        start_state(config),
+        step=parent.step,
+        draws=parent.draws,
+        num_tokens=parent.num_tokens,
+        seconds=parent.seconds,
+        weight_version=parent.weight_version,
     )
 
 

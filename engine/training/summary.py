@@ -9,8 +9,9 @@ import torch
 
 from engine.config import RunConfig
 from engine.grpo.advantages import AdvantageStats
-from engine.grpo.diagnostics import ratio_spread, sampling_logp_difference
+from engine.grpo.diagnostics import Spread, ratio_spread, sampling_logp_difference
 from engine.grpo.groups import group_kind
+from engine.grpo.importance import importance_weights
 from engine.grpo.kl import kl_estimate
 from engine.grpo.masking import masked_mean
 from engine.training.batch import Batch
@@ -92,16 +93,11 @@ def update_metrics(batch: Batch, progress: Progress, config: RunConfig, used: Co
     """Return the metrics of an update that is done, and of the policy before it."""
     before = progress.before
     difference = sampling_logp_difference(batch.sampler_log_probs, before.log_probs, batch.response_mask)
-    importance = importance_of(before.log_probs, batch, config)
-    ratio = ratio_spread(importance.ratio, batch.response_mask)
     metrics = step_metrics(progress.tallies, dual_clip=config.grpo.dual_clip is not None) | {
         "sampling/sampling_logp_difference/mean": difference.mean,
         "sampling/sampling_logp_difference/max": difference.max,
-        "sampling/importance_sampling_ratio/mean": ratio.mean,
-        "sampling/importance_sampling_ratio/min": ratio.min,
-        "sampling/importance_sampling_ratio/max": ratio.max,
-        "sampling/importance_beyond_cap": float(masked_mean(importance.beyond_cap, batch.response_mask)),
     }
+    metrics |= _importance_metrics(batch, progress, config)
     measured = batch.response_mask & ~torch.isnan(before.entropy)
     if bool(measured.any()):
         metrics["entropy"] = float(masked_mean(before.entropy, measured))
@@ -111,6 +107,28 @@ def update_metrics(batch: Batch, progress: Progress, config: RunConfig, used: Co
         divergence = kl_estimate(before.log_probs, batch.ref_log_probs, mask=batch.response_mask)
         metrics["kl"] = float(masked_mean(divergence, batch.response_mask))
     return metrics
+
+
+def _importance_metrics(batch: Batch, progress: Progress, config: RunConfig) -> dict[str, float]:
+    """Return the raw ratio of policy to sampler per token, and what a correction makes of it.
+
+    That is per token, or of a sequence correction per sequence, where all tokens of a row have its one weight.
+    """
+    before, correction, cap = progress.before.log_probs, config.grpo.importance_correction, config.grpo.importance_cap
+    raw = importance_weights(before, batch.sampler_log_probs, batch.response_mask, correction="none", cap=cap).ratio
+    corrected = importance_of(before, batch, config)
+    # Every completion has a first token.
+    places = slice(1) if correction in ("sequence_truncate", "sequence_mask") else slice(None)
+    mask = batch.response_mask[:, places]
+    metrics = _spread_metrics("importance_sampling_ratio", ratio_spread(raw, batch.response_mask))
+    metrics["sampling/importance_beyond_cap"] = float(masked_mean(corrected.beyond_cap[:, places], mask))
+    if correction == "none":
+        return metrics
+    return metrics | _spread_metrics("importance_weight", ratio_spread(corrected.weights[:, places], mask))
+
+
+def _spread_metrics(name: str, spread: Spread) -> dict[str, float]:
+    return {f"sampling/{name}/{key}": getattr(spread, key) for key in ("mean", "min", "max")}
 
 
 def _trained_records(

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 from statistics import median
 
 from engine.config import RunConfig
+from engine.planner.sampler import sampler_dtype
 from engine.store.recorder import Recorder
 
 DIFFERENCE = "sampling/sampling_logp_difference/mean"
@@ -58,12 +59,6 @@ class StepWatch:
                 f"{share:.0%} of the completions were cut off at max_tokens={longest}: most rewards say that the "
                 "answer did not fit, not that it was wrong; raise rollout.max_tokens, or see if the policy rambles",
             )
-
-
-def sampler_dtype(config: RunConfig) -> str:
-    """Return the number format that the sampler computes in."""
-    by_vllm = config.rollout.engine == "vllm" and config.vllm.sampler_dtype != "model"
-    return config.vllm.sampler_dtype if by_vllm else config.model.dtype
 
 
 def likely_cause(config: RunConfig, *, jumped: bool) -> str:

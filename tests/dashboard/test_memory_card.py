@@ -5,12 +5,12 @@ import psutil
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from dashboard.components.memory_card import remedy_line
+from dashboard.components.memory_card import remedy_line, sampler_line
 from dashboard.data import device
-from dashboard.data.device import host_memory, known_memory
+from dashboard.data.device import host_memory, known_memory, lacks_gpu
 from dashboard.data.outlook import outlook
 from engine.config import RunConfig, parse_config
-from engine.planner import GIB, Remedy, find_shape, size
+from engine.planner import GIB, MIB, Remedy, SamplerRoom, find_shape, size
 from engine.store import queue
 from engine.store.database import Database
 from tests.dashboard.open_page import figures, open_page
@@ -125,6 +125,22 @@ def test_a_run_on_a_gpu_has_memory_that_nobody_reports(db: Database, monkeypatch
     assert known_memory(db, parse_config({"model.device": "cpu"})) == MACHINE
 
 
+def test_what_needs_a_gpu_says_so_where_there_is_none(db: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    at = open_page("new_run", preset="gsm8k-1.5b-24gb")
+    assert "model.device=cuda and optimizer.name=adamw_8bit need a CUDA GPU, and this machine has none" in shown(at)
+    assert "of 24 GiB, :green[:material/check: fits]" in shown(at)
+    on_gpu = parse_config({"model.device": "cuda"})
+    assert lacks_gpu(db, RunConfig()) is None
+    assert lacks_gpu(db, on_gpu) is not None
+    monkeypatch.setattr(device, "_has_gpu", lambda: True)
+    assert lacks_gpu(db, on_gpu) is None
+
+
+def test_a_worker_elsewhere_may_have_the_gpu(db: Database) -> None:
+    queue.worker_heartbeat(db, "there:1", host="another-machine", pid=1, now=datetime.now(UTC))
+    assert lacks_gpu(db, parse_config({"model.device": "cuda"})) is None
+
+
 def test_a_container_may_have_less_than_the_machine(tmp_path: Path) -> None:
     limit = tmp_path / "memory.max"
     limit.write_text("1048576\n")
@@ -138,6 +154,31 @@ def test_a_remedy_names_its_field_as_the_form_does() -> None:
     words = "Gradient checkpointing **off → on**: saves 3.0 GiB, leaves 12 GiB"
     assert remedy_line(RunConfig(), remedy) == words
     assert remedy_line(RunConfig(), Remedy("lora.rank", 16, GIB, GIB, "fits")).startswith("Adapter rank **empty → 16**")
+
+
+def test_a_remedy_that_saves_nothing_says_what_it_gives() -> None:
+    words = remedy_line(RunConfig(), Remedy("vllm.gpu_memory_utilization", 0.5, 0, GIB, "fits"))
+    assert words.endswith("**0.4 → 0.5**: gives vLLM room to start, leaves 1.0 GiB")
+
+
+def test_vllm_on_a_gpu_has_its_share_and_says_how_many_sequences_have_room(db: Database) -> None:
+    at = opened(open_page("new_run"))
+    field(at, "new_run:rollout.engine").set_value("vllm").run()
+    field(at, "memory_device_box").set_value("24").run()
+    assert "room for 128 sequences at once, all as long as they may get. What vLLM takes on a GPU is on pa" in shown(at)
+    assert "**Cache of vLLM**, " in shown(at)
+    field(at, "new_run:vllm.gpu_memory_utilization").set_value("0.001").run()
+    assert "no room for vLLM to start" in shown(at)
+    assert "**0.001 → 0.05**: gives vLLM room to start" in shown(at)
+
+
+def test_vllms_room_in_words() -> None:
+    assert "room for 3 sequences at once, all as long as they may get, so 8 of a step come in 3 waves." in sampler_line(
+        SamplerRoom(cache=30 * MIB, longest=20 * MIB, whole=10 * MIB, rows=8)
+    )
+    assert sampler_line(SamplerRoom(cache=-5, longest=20 * MIB, whole=10 * MIB, rows=8)).startswith(
+        "vLLM has 0.0 MiB left for keys and values, and starts only where one sequence of its longest has room: 20 MiB"
+    )
 
 
 def test_an_outlook_is_worked_out_once() -> None:

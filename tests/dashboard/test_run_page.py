@@ -44,7 +44,10 @@ def test_an_unknown_run_is_named_and_another_is_offered(db) -> None:
     assert at.selectbox[0].options
 
 
-def test_a_run_shows_its_head_and_nine_charts(db) -> None:
+SPREAD = ("mean", "min", "max")
+
+
+def test_a_run_shows_its_head_and_ten_charts(db) -> None:
     succeeded, *_ = filled(db)
     at = open_page("run", run=succeeded)
     facts = {metric.label: metric.value for metric in at.metric}
@@ -60,6 +63,7 @@ def test_a_run_shows_its_head_and_nine_charts(db) -> None:
         "grad_norm",
         "loss",
         "clip_ratio/region_mean",
+        "sampling/sampling_logp_difference/max",
         "time/rollout",
         "memory/rss",
     }
@@ -110,11 +114,13 @@ def test_what_only_some_runs_log_has_a_chart_only_there(db) -> None:
     some = {"kl": 0.1, "kl/update": 0.2, "kl/beta": 0.05, "dynamic_sampling/draws": 2.0, "memory/update": 5e8}
     some |= {"dynamic_sampling/discarded": 0.5, "dynamic_sampling/reward": 0.25, "entropy/bonus": 0.001}
     some |= {"completions/masked_ratio": 0.1, "rewards/overlong/mean": -0.2, "reward": 0.5}
+    some |= {f"sampling/importance_{name}/{key}": 1.0 for name in ("sampling_ratio", "weight") for key in SPREAD}
+    some |= {"sampling/importance_beyond_cap": 0.25, "device/memory_used/max": 5e9, "device/utilization/max": 0.5}
     run_id = queue.enqueue(db, small_config(), name="much on")
     writes.write_step(db, run_id, StepRecord(1, some))
     at = open_page("run", run=run_id)
     titles = [element.value for element in at.markdown if element.value.startswith("**")]
-    assert len(titles) == 9 + 8
+    assert len(titles) == 9 + 8 + 5
     assert "**Divergence from the reference**" in titles
     assert "Measured only" in words(at)
     traces = {trace["uid"] for figure in figures(at) for trace in figure["data"]}

@@ -47,6 +47,22 @@ def test_the_gpu_with_the_fewest_runs_is_picked() -> None:
     assert pick_gpu((), []) is None
 
 
+@pytest.mark.parametrize(
+    ("visible", "indices"), [(None, ["0", "1"]), ("1", ["1"]), ("GPU-a", ["0"]), ("0,GPU-b", ["0", "1"]), ("", [])]
+)
+def test_only_the_gpus_that_the_worker_may_see_are_shared_out(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, visible: str | None, indices: list[str]
+) -> None:
+    driver = tmp_path / "nvidia-smi"
+    lines = [f"echo '{index}, GPU-{uuid}, NVIDIA H200, 143771, 9'" for index, uuid in enumerate("ab")]
+    driver.write_text("\n".join(["#!/bin/sh", *lines]))
+    driver.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+    monkeypatch.setattr(resources, "_torch_is_cpu_only", lambda: False)
+    environment = {} if visible is None else {"CUDA_VISIBLE_DEVICES": visible}
+    assert [gpu.index for gpu in resources.list_gpus(environment)] == indices
+
+
 @pytest.mark.parametrize(("text", "cores"), [("150000 100000\n", 2), ("400000 100000", 4), ("max 100000", 1 << 16)])
 def test_a_container_quota_is_read(tmp_path: Path, text: str, cores: int) -> None:
     (tmp_path / "cpu.max").write_text(text)

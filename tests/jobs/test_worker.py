@@ -120,6 +120,18 @@ class TestStarting:
         make_worker(db, machine, resources=Resources(4, 2, gpus=("0", "1"))).tick(NOW)
         assert [child.environment["CUDA_VISIBLE_DEVICES"] for child in machine.started] == ["0", "1", "", "0"]
 
+    def test_with_gpus_as_many_runs_go_at_once_and_a_gpu_that_is_free_again_goes_to_the_next(
+        self, db: Database, enqueue: Enqueue, machine: FakeProcesses
+    ) -> None:
+        runs = [enqueue() for _ in range(3)]
+        worker = make_worker(db, machine, resources=Resources(2, 2, gpus=("0", "1")))
+        worker.tick(NOW)
+        assert statuses(db, *runs) == ["starting", "starting", "queued"]
+        write_own_end(db, runs[0], "succeeded")
+        machine.end(1001, 0)
+        worker.tick(NOW)
+        assert [child.environment["CUDA_VISIBLE_DEVICES"] for child in machine.started] == ["0", "1", "0"]
+
 
 class TestEnds:
     def test_a_process_killed_from_outside_is_a_crash_with_the_tail_of_its_log(

@@ -83,6 +83,13 @@ def test_a_file_may_extend_a_preset_by_name(tmp_path):
     assert load_preset(str(path)).config.seed == 9
 
 
+def test_a_name_with_a_dot_stays_whole_and_a_path_gives_its_stem(tmp_path):
+    assert load_preset("gsm8k-1.5b-24gb").name == "gsm8k-1.5b-24gb"
+    path = tmp_path / "mine-1.5b.yaml"
+    path.write_text("extends: gsm8k-1.5b-24gb\nseed: 9\n")
+    assert load_preset(str(path)).name == "mine-1.5b"
+
+
 def test_the_presets_of_sft_differ_from_the_quick_start_in_their_phases_alone():
     def changes(name):
         found = diff(load_preset("quick-start").config, load_preset(name).config)

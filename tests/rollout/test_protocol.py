@@ -47,3 +47,5 @@ def test_it_knows_when_tokens_are_drawn_from_something_else_than_the_softmax(par
 def test_the_transformers_engine_is_a_rollout_engine(model, tokenizer):
     engine: RolloutEngine = TransformersEngine(model, tokenizer)
     assert engine.generate([[5]], n=1, sampling=SamplingParams(max_tokens=1), seed=0)[0][0].finish_reason
+    engine.weights_changed(3)
+    assert engine.weight_version == 3

@@ -91,10 +91,11 @@ def main(folder: Path) -> dict[str, Any]:
     ]
     change_weights(policy)
     stale = token_ids(engine.generate(prompts, n=1, sampling=GREEDY, seed=0))
-    engine.weights_changed()
+    found["first_version"] = engine.weight_version
+    engine.weights_changed(5)
     found["after"] = both()
     found["stale"] = stale
-    found["versions"] = engine.weight_version
+    found["version"] = engine.weight_version
     save_policy(policy, folder / "changed")
     fresh = load_policy(str(folder / "changed"))
     found["fresh"] = token_ids(start(fresh, folder / "changed").generate(prompts, n=1, sampling=GREEDY, seed=0))

@@ -33,9 +33,11 @@ def test_controllers_move_only_under_a_target():
 
 
 def test_a_fork_keeps_its_place_in_the_data_and_starts_its_controllers_anew():
-    parent = TrainingState(step=7, draws=9, num_tokens=100, beta=3.0, best_accuracy=0.9, evaluations_without_gain=4)
+    parent = TrainingState(
+        step=7, draws=9, num_tokens=100, weight_version=28, beta=3.0, best_accuracy=0.9, evaluations_without_gain=4
+    )
     child = forked_state(parent, parse_config({"kl.beta": 0.04}))
-    assert (child.step, child.draws, child.num_tokens) == (7, 9, 100)
+    assert (child.step, child.draws, child.num_tokens, child.weight_version) == (7, 9, 100, 28)
     assert (child.beta, child.best_accuracy, child.evaluations_without_gain) == (0.04, None, 0)
 
 

@@ -366,6 +366,10 @@ def test_the_second_optimizer_step_is_clipped_once_the_policy_has_moved(model, g
     assert metrics["ratio/mean"] != pytest.approx(1.0, abs=1e-4)
 
 
+def spread(metrics):
+    return tuple(metrics[f"sampling/importance_weight/{key}"] for key in ("mean", "min", "max"))
+
+
 def test_a_sampler_that_overrates_its_tokens_is_corrected_for(model, groups, rewards):
     """Sampler probabilities at half the policy's: every ratio is 2, so the gradient doubles; a cap of 1.5 holds it."""
     batch = make_batch(groups, rewards, parse_config(BASE))
@@ -381,16 +385,24 @@ def test_a_sampler_that_overrates_its_tokens_is_corrected_for(model, groups, rew
     plain, metrics = gradient()
     assert metrics["sampling/importance_sampling_ratio/mean"] == pytest.approx(2.0, abs=1e-4)
     assert metrics["sampling/importance_beyond_cap"] == 0.0
+    assert "sampling/importance_weight/mean" not in metrics
     doubled, _ = gradient(importance_correction="token_truncate")
     assert torch.allclose(doubled, 2 * plain, rtol=1e-3, atol=1e-6)
     capped, metrics = gradient(importance_correction="token_truncate", importance_cap=1.5)
     assert torch.allclose(capped, 1.5 * plain, rtol=1e-3, atol=1e-6)
     assert metrics["sampling/importance_beyond_cap"] == 1.0
+    assert metrics["sampling/importance_sampling_ratio/max"] == pytest.approx(2.0, abs=1e-4)
+    assert spread(metrics) == pytest.approx((1.5, 1.5, 1.5))
     dropped, metrics = gradient(importance_correction="token_mask", importance_cap=1.5)
     assert float(dropped.abs().max()) == 0.0
-    # The one-token row keeps its ratio of 2 under a cap of 3; longer rows are at 4 and more.
+    assert spread(metrics) == (0.0, 0.0, 0.0)
+    # The one-token row keeps its ratio of 2 under a cap of 3; the seven longer rows are at 4 and more. Per token: 2.
     _, metrics = gradient(importance_correction="sequence_mask")
-    assert metrics["sampling/importance_beyond_cap"] == pytest.approx(36 / 37)
+    assert metrics["sampling/importance_beyond_cap"] == pytest.approx(7 / 8)
+    assert metrics["sampling/importance_sampling_ratio/max"] == pytest.approx(2.0, abs=1e-4)
+    assert spread(metrics) == pytest.approx((2 / 8, 0.0, 2.0), abs=1e-4)
+    _, metrics = gradient(importance_correction="sequence_truncate")
+    assert spread(metrics) == pytest.approx((23 / 8, 2.0, 3.0), abs=1e-4)
 
 
 def test_scores_do_not_depend_on_the_rows_beside_them(model, groups, rewards):
