@@ -112,14 +112,18 @@ def test_the_presets_of_sft_differ_from_the_quick_start_in_their_phases_alone():
     }
 
 
-def test_smollm2_learns_products_as_it_learns_sums():
+def test_smollm2_learns_harder_products_on_more_of_them():
     sums, products = load_preset("smollm2-sums-cpu").config, load_preset("smollm2-products-cpu").config
     assert {path: value for path, (_, value) in diff(sums, products).items()} == {
         "task.operators": ("*",),
-        "evaluation.size": 10,
+        "task.largest_operand": 12,
+        "rollout.rollout_batch_size": 64,
+        "grpo.steps": 60,
+        "evaluation.every": 15,
+        "evaluation.size": 22,
     }
     for config in (sums, products):
-        assert (config.model.name, config.prompt.name, config.prompts_per_step) == ("smollm2-135m", "number_only", 4)
+        assert (config.model.name, config.prompt.name, config.rollout.group_size) == ("smollm2-135m", "number_only", 8)
         report = load_task(config.task).report
         assert report is not None
         assert report.problems["validation"] == config.evaluation.size
