@@ -15,10 +15,13 @@ from statistics import median
 import torch
 
 from benchmarks.entry import Entry, run_alone
-from benchmarks.step_time import make_job, per_step, run_side
+from benchmarks.sides import run_side
+from benchmarks.step_time import UNCOUNTED, make_job, per_step
 from engine.planner.shapes import ModelShape, find_shape
 
 REPETITIONS = 3
+TRIALS = 7
+"""Of a rate, of which the best counts."""
 SQUARE = 1024
 """Side of the matrices at which a processor comes near to its peak."""
 IN_CACHE, IN_MEMORY = 2**18, 2**28
@@ -61,7 +64,7 @@ def count(shape: ModelShape, *, prompts: int, group: int, prompt: float, tokens:
     return Work(rollout=sampled, update=3 * learned, rollout_bytes=read)
 
 
-def measure() -> list[Entry]:
+def measure(*, repetitions: int = REPETITIONS) -> list[Entry]:
     """Return the machine's rates, and the CPU seconds of the phases of a step beside their floors."""
     torch.set_num_threads(1)
     job = make_job()
@@ -74,7 +77,7 @@ def measure() -> list[Entry]:
     best = max(best, at_rollout, at_update)
     bandwidth, cached = copy_rate(IN_MEMORY), copy_rate(IN_CACHE)
 
-    steps = [run_side(sys.executable, "benchmarks.step_ours", job) for _ in range(REPETITIONS)]
+    steps = [run_side(sys.executable, "benchmarks.step_ours", job)[UNCOUNTED:] for _ in range(repetitions)]
     prompt = median(step["prompt_tokens"] for step in steps[0]) / rows
     work = count(shape, prompts=rows // job["group"], group=job["group"], prompt=prompt, tokens=job["tokens"])
     floors = {
@@ -86,16 +89,16 @@ def measure() -> list[Entry]:
     spent["whole step"] = per_step(steps, "cpu_s")
     square, arithmetic = f"{SQUARE}x{SQUARE}", f"arithmetic at {best / 1e9:.0f} GFLOP/s"
     return [
+        Entry(f"floor/matrix rate, {rows} rows", at_rollout / 1e9, best / 1e9, f"best, {square}", "GFLOP/s", TRIALS),
         Entry(
-            f"floor/matrix rate, {rows} rows", at_rollout / 1e9, best / 1e9, f"best, {square}", "GFLOP/s", REPETITIONS
+            f"floor/matrix rate, {rows * job['tokens']} rows", at_update / 1e9, best / 1e9, "best", "GFLOP/s", TRIALS
         ),
-        Entry(f"floor/matrix rate, {rows * job['tokens']} rows", at_update / 1e9, best / 1e9, "best", "GFLOP/s", 3),
-        Entry("floor/copying in memory", bandwidth / 1e9, cached / 1e9, "in cache", "GB/s", REPETITIONS),
+        Entry("floor/copying in memory", bandwidth / 1e9, cached / 1e9, "in cache", "GB/s", TRIALS),
         *(
-            Entry(f"floor/{name}, tiny-math", spent[name], floors[name], arithmetic, "CPU s/step", REPETITIONS)
+            Entry(f"floor/{name}, tiny-math", spent[name], floors[name], arithmetic, "CPU s/step", repetitions)
             for name in floors
         ),
-        Entry("floor/score, tiny-math", spent["score"], spent["whole step"], "whole step", "CPU s/step", REPETITIONS),
+        Entry("floor/score, tiny-math", spent["score"], spent["whole step"], "whole step", "CPU s/step", repetitions),
     ]
 
 
@@ -123,7 +126,7 @@ def _seconds(action: Callable[[], object]) -> float:
     """Return the CPU seconds of one `action`, the least of several trials of at least 20 ms each."""
     action()
     times, repeats = [], 1
-    while len(times) < 7:
+    while len(times) < TRIALS:
         began = time.process_time()
         for _ in range(repeats):
             action()
@@ -136,4 +139,4 @@ def _seconds(action: Callable[[], object]) -> float:
 
 
 if __name__ == "__main__":
-    run_alone(measure)
+    run_alone("floor", __doc__, measure, REPETITIONS)

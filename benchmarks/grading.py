@@ -32,7 +32,7 @@ Pairs = Sequence[tuple[str, str]]
 Grader = Callable[[Pairs], int]  # gives the number of answers found correct
 
 
-def measure() -> list[Entry]:
+def measure(*, repetitions: int = REPETITIONS) -> list[Entry]:
     """Return rates, shares of right verdicts, and what a hostile answer costs the others."""
     logging.getLogger("math_verify").setLevel(logging.ERROR)
     numbers = [(rf"So \boxed{{{k}}}", str(k)) for k in range(PLAIN)]
@@ -41,8 +41,8 @@ def measure() -> list[Entry]:
         grade(expressions[:2], "boxed", pool=pool)
         parse_and_verify(expressions[:2])
         entries = [
-            *compared("plain numbers", numbers, ours(pool, "boxed"), REPETITIONS),
-            *compared("expressions", expressions, ours(pool, "boxed"), REPETITIONS),
+            *compared("plain numbers", numbers, ours(pool, "boxed"), repetitions),
+            *compared("expressions", expressions, ours(pool, "boxed"), repetitions),
         ]
         for name, format_name, pairs in gold_answers():
             entries += compared(f"gold of {name} against itself", pairs, ours(pool, format_name), 1)
@@ -157,4 +157,4 @@ def processes(pool: GraderPool) -> list[psutil.Process]:
 
 
 if __name__ == "__main__":
-    run_alone(measure)
+    run_alone("grading", __doc__, measure, REPETITIONS)

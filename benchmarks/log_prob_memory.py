@@ -23,10 +23,10 @@ LIMITS, WHOLE = (512, 64), 1_000_000
 REPETITIONS, THREADS = 1, 1
 
 
-def measure() -> list[Entry]:
+def measure(*, repetitions: int = REPETITIONS) -> list[Entry]:
     """Return peak bytes under each limit and without one; they vary by a few percent."""
     peaks: dict[int, list[int]] = {limit: [] for limit in (*LIMITS, WHOLE)}
-    for _ in range(REPETITIONS):
+    for _ in range(repetitions):
         for limit, found in peaks.items():
             command = [sys.executable, "-m", "benchmarks.log_prob_memory", "--peak", str(limit)]
             found.append(int(subprocess.run(command, check=True, capture_output=True, text=True).stdout))
@@ -37,7 +37,7 @@ def measure() -> list[Entry]:
             other=median(peaks[WHOLE]),
             other_name="all logits",
             unit="bytes",
-            n=REPETITIONS,
+            n=repetitions,
         )
         for limit in LIMITS
     ]
@@ -90,9 +90,9 @@ def random_batch(tokens: int) -> Batch:
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(add_help=False)
-    parser.add_argument("--peak", type=int, help=argparse.SUPPRESS)
+    parser.add_argument("--peak", type=int)
     given, _ = parser.parse_known_args()
     if given.peak is None:
-        run_alone(measure)
+        run_alone("log_prob_memory", __doc__, measure, REPETITIONS)
     else:
         print(peak_bytes(given.peak))

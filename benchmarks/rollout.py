@@ -1,79 +1,105 @@
-"""Sampling: the transformers engine against `model.generate` on the same model, prompts and lengths."""
+"""Sampling: our engines against `model.generate` on the same model, prompts, lengths and threads, in float32.
 
-import time
+Every completion has the full length, so early ends help nobody. Each way to sample runs in processes of its own, in
+turn; the first batch of a process is not counted. Figures are tokens per CPU second (user and system, children
+included), which hardly depend on what else the machine does, and tokens per second on the wall.
+"""
+
+import sys
+from collections.abc import Sequence
+from importlib.util import find_spec
 from statistics import median
-from typing import Any
 
-import torch
-
-from benchmarks.entry import Entry, run_alone
-from engine.config import RunConfig
-from engine.policy.policy import load_policy
-from engine.rollout.protocol import SamplingParams
-from engine.rollout.transformers_engine import TransformersEngine
-from engine.tasks.prompts import load_prompt
+from benchmarks.entry import Entry, LeftOut, Outcome, run_alone
+from benchmarks.rollout_side import samplers
+from benchmarks.sides import Job, Measured, Side, alternate
+from engine.errors import PolicyError
+from engine.policy.policy import encode_prompt, load_tokenizer_of, model_source
+from engine.presets import load_preset
+from engine.tasks.prompts import prompt_of
 from engine.tasks.task import load_task
 
-PROMPTS, GROUP, REPETITIONS = 16, 8, 7
-THREADS = 1
+REPETITIONS, ROUNDS, THREADS = 3, 3, 1
+PRESETS = {"tiny-math": "quick-start", "smollm2-135m": "smollm2-sums-cpu"}
+"""A preset of each model, for prompts and the number of completions."""
+TOKENS = {"tiny-math": 48, "smollm2-135m": 32}
+PEER, SIDE = "generate", "benchmarks.rollout_side"
 
 
-def measure() -> list[Entry]:
-    """Return tokens per second of both, each row to its natural end, medians over alternating repetitions."""
-    torch.set_num_threads(THREADS)
-    config, policy = RunConfig(), load_policy("tiny-math")
-    prompt = load_prompt("r1_zero")
-    problems = load_task(config.task).train_batch(1, PROMPTS, seed=0)
-    token_ids = [policy.encode(prompt.render(problem.question)) for problem in problems]
-    engine = TransformersEngine(policy.model, policy.tokenizer)
-    sampling = SamplingParams(max_tokens=config.rollout.max_tokens, stop_strings=prompt.stop_strings)
-    inputs = padded(token_ids, policy.tokenizer)
+def make_job(model: str, *, tokens: int | None = None, rounds: int = ROUNDS) -> Job:
+    """Return what every way to sample is given: the prompts of a preset's first step, as token ids.
 
-    ours, theirs = [], []
-    for seed in range(REPETITIONS + 1):
-        began = time.perf_counter()
-        groups = engine.generate(token_ids, n=GROUP, sampling=sampling, seed=seed)
-        seconds = time.perf_counter() - began
-        ours.append(sum(len(completion.token_ids) for group in groups for completion in group) / seconds)
-
-        torch.manual_seed(seed)
-        began = time.perf_counter()
-        rows = policy.model.generate(
-            **inputs,
-            do_sample=True,
-            temperature=1.0,
-            top_k=0,
-            top_p=1.0,
-            max_new_tokens=config.rollout.max_tokens,
-            stop_strings=list(prompt.stop_strings),
-            tokenizer=policy.tokenizer,
-            output_scores=True,
-            return_dict_in_generate=True,
-        ).sequences[:, inputs["input_ids"].shape[1] :]
-        seconds = time.perf_counter() - began
-        theirs.append(float((rows != policy.tokenizer.pad_token_id).sum()) / seconds)
-    return [
-        Entry(
-            f"rollout/tiny-math {PROMPTS}x{GROUP}, {THREADS} thread",
-            ours=median(ours[1:]),
-            other=median(theirs[1:]),
-            other_name="model.generate",
-            unit="tokens/s",
-            n=REPETITIONS,
-        )
-    ]
-
-
-def padded(token_ids: list[tuple[int, ...]], tokenizer: Any) -> dict[str, torch.Tensor]:
-    """Return left-padded inputs in which each prompt stands once per completion, as `generate` wants them."""
-    rows = [row for row in token_ids for _ in range(GROUP)]
-    width = max(map(len, rows))
-    pad = tokenizer.pad_token_id
+    Raises:
+        PolicyError: if the model is not there.
+    """
+    config = load_preset(PRESETS[model]).config
+    tokenizer = load_tokenizer_of(model)
+    prompt = prompt_of(config).in_chat(tokenizer)
+    problems = load_task(config.task).train_batch(1, config.prompts_per_step, seed=config.seed)
     return {
-        "input_ids": torch.tensor([[pad] * (width - len(row)) + list(row) for row in rows]),
-        "attention_mask": torch.tensor([[0] * (width - len(row)) + [1] * len(row) for row in rows]),
+        "model": model_source(model),
+        "prompts": [encode_prompt(tokenizer, prompt.render(problem.question)) for problem in problems],
+        "group": config.rollout.group_size,
+        "tokens": tokens or TOKENS[model],
+        "rounds": rounds,
+        "threads": THREADS,
     }
 
 
+def measure(models: Sequence[str] = tuple(PRESETS), *, repetitions: int = REPETITIONS) -> list[Outcome]:
+    """Return tokens per second of our engines and of `generate`, medians over processes of those over their batches.
+
+    Raises:
+        RuntimeError: if one of them failed, or sampled other lengths than it was asked for.
+    """
+    outcomes: list[Outcome] = []
+    for model in models:
+        try:
+            job = make_job(model)
+        except PolicyError as error:
+            outcomes.append(LeftOut(f"rollout/{model}", str(error)))
+            continue
+        shape = f"rollout/{model} {len(job['prompts'])}x{job['group']}x{job['tokens']}, {job['threads']} thread"
+        names = list(samplers)
+        if find_spec("vllm") is None:
+            names.remove("vllm engine")
+            outcomes.append(LeftOut(f"{shape}: vllm engine", "vLLM is not installed: make vllm"))
+        sides = {f"{model}, {name}": Side(sys.executable, SIDE, job | {"sampler": name}) for name in names}
+        measured = dict(zip(names, alternate(sides, repetitions).values(), strict=True))
+        outcomes += entries(shape, job, measured)
+    return outcomes
+
+
+def entries(shape: str, job: Job, measured: dict[str, list[Measured]]) -> list[Entry]:
+    """Return one entry per engine and unit.
+
+    Raises:
+        RuntimeError: if a batch has other lengths than the job asks for.
+    """
+    wanted = len(job["prompts"]) * job["group"] * job["tokens"]
+    for name, processes in measured.items():
+        sampled = sorted({each["tokens"] for rounds in processes for each in rounds})
+        if sampled != [wanted]:
+            raise RuntimeError(f"{shape}: {name} sampled {sampled} tokens, not {wanted}; the rates do not compare")
+    return [
+        Entry(
+            f"{shape}: {name}{how}",
+            ours=rate(measured[name], figure),
+            other=rate(measured[PEER], figure),
+            other_name="model.generate",
+            unit=unit,
+            n=len(measured[PEER]),
+        )
+        for name in measured
+        if name != PEER
+        for figure, unit, how in (("cpu_s", "tokens/CPU s", ""), ("wall_s", "tokens/s", ", by the wall"))
+    ]
+
+
+def rate(processes: Sequence[Measured], figure: str) -> float:
+    """Return the median over processes of the median over their batches, the first left out, of tokens per second."""
+    return median(median(each["tokens"] / each[figure] for each in rounds[1:]) for rounds in processes)
+
+
 if __name__ == "__main__":
-    run_alone(measure)
+    run_alone("rollout", __doc__, measure, REPETITIONS)

@@ -1,8 +1,6 @@
-"""Steps of our GRPO, for benchmarks/step_time.py: as the loop takes them, every rollout stored.
+"""Steps of our GRPO: a side of step_time and whole_run. As the loop takes them, every rollout graded and stored."""
 
-Reads a job from standard input, and prints what it measured behind `MARK`, both as JSON.
-"""
-
+import itertools
 import json
 import sys
 import tempfile
@@ -15,8 +13,10 @@ from typing import Any
 
 import torch
 
+from benchmarks.cpu import cpu_seconds
 from benchmarks.step_trl import MARK
 from engine.config import RunConfig, parse_config
+from engine.presets import load_preset
 from engine.store.database import file_url, open_database
 from engine.store.queue import enqueue
 from engine.store.recorder import Recorder
@@ -24,6 +24,7 @@ from engine.training.clock import PhaseClock
 from engine.training.grpo_step import take_grpo_step
 from engine.training.setup import set_up
 from engine.training.step import CutShort
+from engine.types import StepRecord
 
 
 class CpuClock(PhaseClock):
@@ -49,7 +50,12 @@ class CpuClock(PhaseClock):
 
 
 def job_config(job: dict[str, Any]) -> RunConfig:
-    """Return the config of a job: every completion has the same length, and almost no group is flat."""
+    """Return the config of a job: that of its preset, or one in which all completions have the same length.
+
+    Without a preset rewards are a coin's, so that almost no group is flat.
+    """
+    if "preset" in job:
+        return load_preset(job["preset"], job["overrides"]).config
     return parse_config(
         {
             "seed": job["seed"],
@@ -58,7 +64,7 @@ def job_config(job: dict[str, Any]) -> RunConfig:
             "rollout.rollout_batch_size": job["batch"],
             "rollout.group_size": job["group"],
             "rollout.max_tokens": job["tokens"],
-            "rollout.min_tokens": job["tokens"],
+            "rollout.min_tokens": job["min_tokens"],
             "reward.placebo": "random",
             "grpo.steps": job["steps"],
             "grpo.gradient_accumulation_steps": job["batch"] // job["micro_batch_size"],
@@ -68,38 +74,51 @@ def job_config(job: dict[str, Any]) -> RunConfig:
     )
 
 
-def measure(job: dict[str, Any]) -> list[dict[str, float]]:
-    """Return CPU and wall seconds of each step from the second on, CPU seconds of its phases, its tokens."""
+def measure(job: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return CPU and wall seconds of each step, CPU seconds of its phases, its tokens, mean reward, share of mixed groups, and answers.
+
+    An answer is a text, its gold answer and the value of its reward. Model and store are there before the first step.
+    """
     config = job_config(job)
     setup, clock = set_up(config, threads=job["threads"], start=None), CpuClock()
-    state, steps = setup.state, []
+    state, records, phases = setup.state, [], []
     with tempfile.TemporaryDirectory() as folder:
         db = open_database(file_url(Path(folder) / "runs.db"))
         recorder = Recorder(db, enqueue(db, config, name="benchmark"))
+        marks = [now()]
         for step in range(1, job["steps"] + 1):
-            cpu, wall = time.process_time(), time.perf_counter()
             taken = take_grpo_step(setup, config, state, None, clock=clock, stop=lambda: False)
             if isinstance(taken, CutShort):
                 raise RuntimeError(f"step {step} was cut short though nothing stops it")
+            setup.engine.weights_changed()
             state = replace(taken.state, step=step)
-            record = taken.summarize({})
-            recorder.step(record)
-            completions = [each.completion for group in record.groups for each in group.completions]
-            steps.append(
-                {
-                    "cpu_s": time.process_time() - cpu,
-                    "wall_s": time.perf_counter() - wall,
-                    "tokens": sum(len(completion.token_ids) for completion in completions),
-                    "prompt_tokens": sum(len(group.prompt_token_ids) * job["group"] for group in record.groups),
-                }
-                | {f"{phase}_cpu_s": seconds for phase, seconds in clock.take().items()}
-            )
+            records.append(taken.summarize({}))
+            recorder.step(records[-1])
+            phases.append({f"{name}_cpu_s": seconds for name, seconds in clock.take().items()})
+            marks.append(now())
         # What the recorder writes after the last step belongs to it.
-        cpu = time.process_time()
         recorder.close()
-        steps[-1]["cpu_s"] += time.process_time() - cpu
+        marks[-1] = now()
         db.close()
-    return steps[1:]
+    times = [{name: after[name] - before[name] for name in after} for before, after in itertools.pairwise(marks)]
+    return [spent | of | summary(record) for spent, of, record in zip(times, phases, records, strict=True)]
+
+
+def now() -> dict[str, float]:
+    """Return the CPU seconds so far and the time on the wall."""
+    return {"cpu_s": cpu_seconds(), "wall_s": time.perf_counter()}
+
+
+def summary(record: StepRecord) -> dict[str, Any]:
+    """Return what a step sampled and what it earned."""
+    members = [(group, member) for group in record.groups for member in group.completions]
+    return {
+        "tokens": sum(len(member.completion.token_ids) for _, member in members),
+        "prompt_tokens": sum(len(group.prompt_token_ids) for group, _ in members),
+        "reward": record.metrics["reward"],
+        "mixed": record.metrics["groups/mixed"],
+        "answers": [(member.completion.text, group.problem.gold, member.reward.value) for group, member in members],
+    }
 
 
 if __name__ == "__main__":

@@ -15,7 +15,8 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
-from benchmarks.trl_environment import ROOT, default_folder, python_of
+from benchmarks.entry import ROOT
+from benchmarks.trl_environment import default_folder, python_of
 
 TOLERANCE = 1e-5
 ROWS, TOKENS = 8, 48
