@@ -43,9 +43,8 @@ def count(shape: ModelShape, *, prompts: int, group: int, prompt: float, tokens:
     """Return the least work of a step with prompts of `prompt` tokens and completions of `tokens` each.
 
     A token costs 2 operations per weight in a forward pass and 4 more in a backward pass, attention 4 · heads · dim
-    per pair of tokens and layer, and as much again twice in the backward pass. A prompt is computed once per group when
-    sampling. In the update each row is computed with its prompt, as both sides of step_time do, and only completion
-    tokens have logits.
+    per pair of tokens and layer, and as much again twice in the backward pass. A prompt is computed once per group, in
+    sampling and in the update, and only completion tokens have logits.
     """
     rows, weights = prompts * group, shape.layers * sum(inputs * outputs for inputs, outputs in shape.linear_layers)
     head = shape.hidden * shape.vocabulary
@@ -56,12 +55,11 @@ def count(shape: ModelShape, *, prompts: int, group: int, prompt: float, tokens:
         return (last * (last + 1) - first * (first + 1)) / 2
 
     whole = prompt + tokens - 1  # the last token is sampled and scored, and goes into no layer
-    sampled = 2 * weights * (prompts * prompt + rows * (tokens - 1)) + 2 * head * rows * tokens
-    sampled += pair * (prompts * pairs(0, prompt) + rows * pairs(prompt, whole))
-    learned = 2 * weights * rows * whole + 2 * head * rows * tokens + pair * rows * pairs(0, whole)
+    forward = 2 * weights * (prompts * prompt + rows * (tokens - 1)) + 2 * head * rows * tokens
+    forward += pair * (prompts * pairs(0, prompt) + rows * pairs(prompt, whole))
     kept = 2 * FLOAT32 * shape.layers * shape.kv_heads * shape.head_dim
     read = FLOAT32 * (weights + head) * tokens + kept * rows * pairs(prompt, whole)
-    return Work(rollout=sampled, update=3 * learned, rollout_bytes=read)
+    return Work(rollout=forward, update=3 * forward, rollout_bytes=read)
 
 
 def measure(*, repetitions: int = REPETITIONS) -> list[Entry]:
