@@ -75,9 +75,9 @@ def job_config(job: dict[str, Any]) -> RunConfig:
 
 
 def measure(job: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return CPU and wall seconds of each step, CPU seconds of its phases, its tokens, mean reward, share of mixed groups, and answers.
+    """Return CPU and wall seconds of each step, CPU seconds of its phases, and what `summary` says of it.
 
-    An answer is a text, its gold answer and the value of its reward. Model and store are there before the first step.
+    Model and store are there before the first step.
     """
     config = job_config(job)
     setup, clock = set_up(config, threads=job["threads"], start=None), CpuClock()
@@ -110,7 +110,7 @@ def now() -> dict[str, float]:
 
 
 def summary(record: StepRecord) -> dict[str, Any]:
-    """Return what a step sampled and what it earned."""
+    """Return tokens, mean reward, share of mixed groups, and answers: each a text, its gold answer and its value."""
     members = [(group, member) for group in record.groups for member in group.completions]
     return {
         "tokens": sum(len(member.completion.token_ids) for _, member in members),
