@@ -71,7 +71,10 @@ def transformers_engine(policy: Policy, job: dict[str, Any]) -> Sample:
 
 
 def vllm_engine(policy: Policy, job: dict[str, Any]) -> Sample:
-    """Return sampling with our engine of vLLM; the weights are pushed before every batch, as in training."""
+    """Return sampling with our engine of vLLM; the weights are pushed before every batch, as in training.
+
+    The seed of a batch stands for the version of its weights.
+    """
     longest = max(map(len, job["prompts"])) + job["tokens"]
     engine = VllmEngine(
         policy.model,
@@ -89,7 +92,7 @@ def _engine_sample(engine: RolloutEngine, job: dict[str, Any]) -> Sample:
     sampling = SamplingParams(max_tokens=job["tokens"], min_tokens=job["tokens"])
 
     def sample(seed: int) -> int:
-        engine.weights_changed()
+        engine.weights_changed(seed)
         groups = engine.generate(job["prompts"], n=job["group"], sampling=sampling, seed=seed)
         return sum(len(completion.token_ids) for group in groups for completion in group)
 

@@ -90,7 +90,7 @@ def measure(job: dict[str, Any]) -> list[dict[str, Any]]:
             taken = take_grpo_step(setup, config, state, None, clock=clock, stop=lambda: False)
             if isinstance(taken, CutShort):
                 raise RuntimeError(f"step {step} was cut short though nothing stops it")
-            setup.engine.weights_changed()
+            setup.engine.weights_changed(setup.optimizer.changes)
             state = replace(taken.state, step=step)
             records.append(taken.summarize({}))
             recorder.step(records[-1])
